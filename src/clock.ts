@@ -1,0 +1,43 @@
+/**
+ * Time as the server sees it. Everything that measures or waits gets a Clock passed in, so that a whole call
+ * replays in milliseconds and the same way each time. This is the only file that may read the machine's clocks.
+ */
+
+export interface Timer {
+  /** Stops the timer; a no-op once it has fired or was cancelled. */
+  cancel(): void;
+}
+
+export interface Clock {
+  /** Monotonic milliseconds (fractional); only differences mean anything. */
+  nowMs(): number;
+  /** Milliseconds since the Unix epoch, for what people and logs read. */
+  wallMs(): number;
+  /** Calls `fire` once, `delayMs` milliseconds from now (a negative delay counts as 0). */
+  setTimer(delayMs: number, fire: () => void): Timer;
+}
+
+class SystemTimer implements Timer {
+  readonly #handle: NodeJS.Timeout;
+
+  constructor(delayMs: number, fire: () => void) {
+    this.#handle = setTimeout(fire, delayMs);
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle);
+  }
+}
+
+export const systemClock: Clock = {
+  nowMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  setTimer: (delayMs, fire) => new SystemTimer(Math.max(0, delayMs), fire),
+};
+
+/** Resolves after `delayMs` on `clock`. */
+export function sleep(clock: Clock, delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.setTimer(delayMs, resolve);
+  });
+}

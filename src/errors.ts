@@ -1,0 +1,49 @@
+/**
+ * Every error code of the server, once: whether a retry can help and who is told. Expected outcomes (busy, not found)
+ * are returned values, not errors; broken invariants are asserts. `docs/errors.md` holds the same list.
+ */
+
+export const ERROR_CODES = {
+  config_invalid: { retryable: false, told: 'operator' },
+  agent_invalid: { retryable: false, told: 'operator' },
+  model_unreachable: { retryable: true, told: 'caller' },
+  model_setup_refused: { retryable: false, told: 'caller' },
+  model_connect_timeout: { retryable: true, told: 'caller' },
+  model_connect_aborted: { retryable: false, told: 'nobody' },
+  rehearsal_failed: { retryable: false, told: 'operator' },
+  speech_failed: { retryable: true, told: 'operator' },
+  twilio_rest_failed: { retryable: true, told: 'operator' },
+  sound_file_invalid: { retryable: false, told: 'operator' },
+  phone_failed: { retryable: true, told: 'operator' },
+} as const satisfies Record<string, { retryable: boolean; told: 'operator' | 'caller' | 'nobody' }>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** The base of all operating failures. The message carries no personal data. */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = new.target.name;
+    this.code = code;
+  }
+
+  get retryable(): boolean {
+    return ERROR_CODES[this.code].retryable;
+  }
+}
+
+/** A variable or an agent module that the server cannot start with. */
+export class ConfigError extends AppError {}
+/** The live model or its stand-in. */
+export class ModelError extends AppError {}
+/** The carrier: sockets, webhooks, REST. */
+export class TelephonyError extends AppError {}
+/** Sound files and speech synthesis. */
+export class AudioError extends AppError {}
+
+/** The text of anything that was thrown. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,17 @@
+/**
+ * Control of the line itself, outside the media socket: Twilio's REST API.
+ */
+import type { CallSid } from '../ids.js';
+
+export type HangUpOutcome =
+  | { readonly kind: 'done' }
+  /** Twilio says the call has already ended (404, code 20404). */
+  | { readonly kind: 'alreadyEnded' }
+  /** No REST credentials: closing the media socket ends the line through `/twilio/after`. */
+  | { readonly kind: 'unavailable' }
+  | { readonly kind: 'failed'; readonly cause: string };
+
+export interface CallControl {
+  /** Ends the call at the carrier. Never throws; bounded by HANG_UP_MAX_MS, retries included. */
+  hangUp(callSid: CallSid): Promise<HangUpOutcome>;
+}

@@ -1,0 +1,49 @@
+/**
+ * The carrier's media socket as the call sees it: Twilio's bidirectional Media Stream, one per call.
+ * Media goes through plain method calls, no object a frame; implementations are in this folder, the call
+ * implements the listener.
+ */
+import type { CallSid, StreamSid } from '../ids.js';
+
+/** What the carrier's `start` said, checked for shape only. */
+export interface MediaStreamStart {
+  readonly streamSid: StreamSid;
+  readonly callSid: CallSid;
+  readonly accountSid: string | undefined;
+  /** `start.customParameters`; the one-time token travels in `token`. */
+  readonly customParameters: Readonly<Record<string, string>>;
+}
+
+export interface MediaStreamListener {
+  /** One `media` message. `mulaw` (any length) is a view valid only during this call; `timestampMs` is the
+   * carrier's presentation time from stream start. */
+  onMedia(mulaw: Uint8Array, timestampMs: number): void;
+  onDtmf(digit: string): void;
+  onMark(name: string): void;
+  /** The carrier said `stop`: the stream stopped or the call ended. */
+  onStop(): void;
+  /** The socket is gone; called exactly once, last, also after a local close or terminate. */
+  onClose(code: number, reason: string): void;
+}
+
+export interface MediaStream {
+  readonly streamSid: StreamSid;
+  readonly callSid: CallSid;
+  /** Bytes accepted by send… but not yet given to the kernel. */
+  readonly bufferedAmount: number;
+  /** Sends sound, and right behind it in the same write a mark, if one is named. A no-op once closed. The bytes
+   * are copied before the call returns. */
+  sendMedia(mulaw: Uint8Array, markName?: string): void;
+  sendMark(name: string): void;
+  sendClear(): void;
+  /** Closes with a WebSocket close handshake, bounded; then terminates. Idempotent. */
+  close(): void;
+  /** Cuts the socket at once. Idempotent. */
+  terminate(): void;
+}
+
+/** Decides about a stream whose `start` is well-formed. A refusal closes the socket and says why in the log. */
+export type AcceptMediaStream = (
+  start: MediaStreamStart,
+  stream: MediaStream,
+) => MediaStreamListener | { readonly refused: string };
