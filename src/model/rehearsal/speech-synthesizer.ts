@@ -18,6 +18,8 @@ import {
 import type { Log } from '../../observe/log.js';
 
 export const SPEECH_RATE_HZ = 24_000;
+/** Between two sentences; utterances come without silence of their own at the ends. */
+export const SENTENCE_PAUSE_MS = 250;
 /** The voices inside flite. `kal` is made for 8 kHz and sounds like it; the others for 16 kHz. */
 export const SPEECH_VOICES = ['slt', 'rms', 'awb', 'kal16', 'kal'] as const;
 export type SpeechVoice = (typeof SPEECH_VOICES)[number];

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { afterAll, describe, expect, it } from 'vitest';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.js';
 import { AudioError } from '../../../src/errors.js';
-import { SPEECH_QUEUE_MAX, SPEECH_TEXT_MAX_CHARS } from '../../../src/limits.js';
+import { SPEECH_CACHE_MAX_BYTES, SPEECH_QUEUE_MAX, SPEECH_TEXT_MAX_CHARS } from '../../../src/limits.js';
 import { activeLevelDb, fromPcm16, resample } from '../../../src/model/rehearsal/speech-sound.mjs';
 import {
   FliteSynthesizer,
@@ -134,12 +135,30 @@ describe('the speech synthesizer', () => {
   });
 
   it('leaves no folder behind', async () => {
-    const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('earshot-speech-')).length;
-    const before = folders();
+    const folder = mkdtempSync(join(tmpdir(), 'earshot-test-'));
+    vi.stubEnv('TMPDIR', folder);
     const brief = new FliteSynthesizer({ clock: systemClock, log: silentLog });
     await brief.speak('slt', 'Short.');
+    expect(readdirSync(folder)).toHaveLength(1);
     await brief.close();
-    expect(folders()).toBe(before);
+    expect(readdirSync(folder)).toEqual([]);
+    rmSync(folder, { recursive: true });
+  });
+
+  it('forgets the longest unused utterance beyond its bound', async () => {
+    const wordy = workerThat(`
+      import { parentPort } from 'node:worker_threads';
+      parentPort.on('message', ({ id }) => {
+        parentPort.postMessage({ id, pcm: new Int16Array(${Math.floor(SPEECH_CACHE_MAX_BYTES / 6)}) });
+      });`);
+    const [first, second] = [await wordy.speak('slt', 'first'), await wordy.speak('slt', 'second')];
+    await wordy.speak('slt', 'third');
+    // Compared by identity alone: a matcher would walk through megabytes.
+    expect((await wordy.speak('slt', 'first')) === first).toBe(true);
+    await wordy.speak('slt', 'fourth');
+    expect((await wordy.speak('slt', 'first')) === first).toBe(true);
+    expect((await wordy.speak('slt', 'second')) === second).toBe(false);
+    await wordy.close();
   });
 
   it('prints no warning of an experimental feature', () => {
