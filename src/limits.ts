@@ -98,6 +98,17 @@ export const DRAIN_MAX_MS = 5 * 60_000;
 export const HANG_UP_ATTEMPT_MAX_MS = 3_000;
 export const HANG_UP_ATTEMPTS_MAX = 4;
 
+// --- The rehearsal model ------------------------------------------------------------------------------------
+
+/** Utterances waiting for the one synthesizer; each takes about 0.1 s. More than these are refused. */
+export const SPEECH_QUEUE_MAX = 256;
+/** Text of one utterance: about two minutes of speech. */
+export const SPEECH_TEXT_MAX_CHARS = 2_000;
+/** A synthesizer that is busy with one utterance for this long has hung; the longest takes about 3 s. */
+export const SPEECH_SYNTHESIS_TIMEOUT_MS = 20_000;
+/** Spoken utterances kept, 48 kB a second: about eleven minutes of speech, the longest unused forgotten first. */
+export const SPEECH_CACHE_MAX_BYTES = 32 * 1024 * 1024;
+
 assert(PLAYOUT_LEAD_MS % PLAYOUT_MESSAGE_MS === 0, 'the lead is a whole number of messages');
 assert(MARK_INTERVAL_MS % PLAYOUT_MESSAGE_MS === 0, 'a mark follows a whole number of messages');
 assert(PLAYOUT_MESSAGE_MS % FRAME_MS === 0, 'a message is a whole number of frames');
