@@ -30,6 +30,15 @@ export const START_BUFFER_MAX_MS = 300;
 /** Bytes unsent on the carrier's socket above which pacing pauses: about four seconds of base64 mu-law. */
 export const CARRIER_BUFFERED_MAX_BYTES = 64 * 1024;
 
+/** After `interrupted`, sound is late until `turnComplete`, but no longer than this: a new answer takes longer. */
+export const LATE_TURN_MAX_MS = 1_000;
+/** A stray chunk may follow the cut turn's `turnComplete` by this much. */
+export const LATE_TURN_GRACE_MS = 150;
+/** A new turn of the model clears what is unplayed of the one before only above this: a last bit is played out. */
+export const NEW_TURN_UNPLAYED_MIN_MS = 500;
+/** Agent messages waiting to be heard; the oldest is closed beyond. */
+export const AGENT_MESSAGES_MAX = 32;
+
 // --- Caller to model ----------------------------------------------------------------------------------------
 
 /** Longest jump in Twilio's timestamps that is filled with silence; a longer one is filled to this bound. */
@@ -84,6 +93,16 @@ export const FAREWELL_MAX_MS = 15_000;
 export const FAREWELL_START_MAX_MS = 4_000;
 /** After the last sound was sent, its mark is waited for this long beyond its play time. */
 export const LAST_MARK_GRACE_MS = 1_500;
+/** A recorded clip waits this long for what is being said; more is cut short: an explanation does not wait. */
+export const PROMPT_WAIT_MAX_MS = 10_000;
+/** Words of the caller this long after an answer's first sound are new speech, not late words of the question. */
+export const TRANSCRIBED_BARGE_IN_MIN_MS = 1_000;
+/** After the line was to be cut, the carrier's socket may take this long to close. */
+export const CUT_MAX_MS = 12_000;
+/** How often a call looks whether the carrier went quiet. */
+export const TICK_MS = 500;
+/** Streams that one call may open: each lost one may come back, but not for ever. */
+export const STREAMS_PER_CALL_MAX = 8;
 /** The whole REST attempt to cut the line, retries included. */
 export const HANG_UP_MAX_MS = 8_000;
 /** Control events waiting in a call's mailbox. */
@@ -109,10 +128,25 @@ export const SPEECH_SYNTHESIS_TIMEOUT_MS = 20_000;
 /** Spoken utterances kept, 48 kB a second: about eleven minutes of speech, the longest unused forgotten first. */
 export const SPEECH_CACHE_MAX_BYTES = 32 * 1024 * 1024;
 
+// --- Admission ------------------------------------------------------------------------------------------------
+
+/** How often event-loop lag is looked at. */
+export const LAG_SAMPLE_MS = 1_000;
+/** 99th percentile of lag above which no further call is taken: the playout's lead is nearly used up by then. */
+export const LAG_FULL_MS = 100;
+/** Lag below which there is room again, after so many samples in a row. */
+export const LAG_ROOM_MS = 40;
+export const LAG_CALM_SAMPLES = 3;
+
 assert(PLAYOUT_LEAD_MS % PLAYOUT_MESSAGE_MS === 0, 'the lead is a whole number of messages');
 assert(MARK_INTERVAL_MS % PLAYOUT_MESSAGE_MS === 0, 'a mark follows a whole number of messages');
 assert(PLAYOUT_MESSAGE_MS % FRAME_MS === 0, 'a message is a whole number of frames');
 assert(PLAYOUT_LEAD_MS >= 100 && PLAYOUT_LEAD_MS <= 200, 'the lead rides out timers and clears at once');
 assert(3 * CARRIER_PING_INTERVAL_MS <= CARRIER_SILENCE_MAX_MS, 'three pings before the watchdog bites');
 assert(HANG_UP_ATTEMPT_MAX_MS < HANG_UP_MAX_MS, 'a lost hang-up request leaves time for another');
+assert(
+  LAG_ROOM_MS < LAG_FULL_MS && LAG_FULL_MS < PLAYOUT_LEAD_MS,
+  'late is noticed before the caller hears it',
+);
+assert(CUT_MAX_MS > HANG_UP_MAX_MS, 'REST has its time before the socket is cut');
 assert(FAREWELL_START_MAX_MS < FAREWELL_MAX_MS, 'a farewell begins before it must end');
