@@ -29,6 +29,14 @@ export const START_BUFFER_STEP_MS = 60;
 export const START_BUFFER_MAX_MS = 300;
 /** Bytes unsent on the carrier's socket above which pacing pauses: about four seconds of base64 mu-law. */
 export const CARRIER_BUFFERED_MAX_BYTES = 64 * 1024;
+/** A start buffer that does not fill is given up after this long: a model at real time needs START_BUFFER_MAX_MS. */
+export const START_BUFFER_WAIT_MAX_MS = 400;
+/** Each clean utterance takes this much off the start buffer: three make up for one underrun. */
+export const START_BUFFER_DECAY_MS = 20;
+/** Messages of the agent that are queued or not yet heard; one more is refused whole. */
+export const UTTERANCES_MAX = 64;
+/** Unreturned marks whose place is remembered: 80 s of sound at a carrier that returns none. */
+export const MARKS_UNRETURNED_MAX = 512;
 
 // --- Caller to model ----------------------------------------------------------------------------------------
 
@@ -93,3 +101,5 @@ assert(PLAYOUT_MESSAGE_MS % FRAME_MS === 0, 'a message is a whole number of fram
 assert(PLAYOUT_LEAD_MS >= 100 && PLAYOUT_LEAD_MS <= 200, 'the lead rides out timers and clears at once');
 assert(3 * CARRIER_PING_INTERVAL_MS <= CARRIER_SILENCE_MAX_MS, 'three pings before the watchdog bites');
 assert(FAREWELL_START_MAX_MS < FAREWELL_MAX_MS, 'a farewell begins before it must end');
+assert(START_BUFFER_WAIT_MAX_MS >= START_BUFFER_MAX_MS, 'a model at real time can fill the start buffer');
+assert(MARKS_UNRETURNED_MAX * MARK_INTERVAL_MS >= 60_000, 'a minute of sound keeps its marks');
