@@ -29,6 +29,14 @@ export const START_BUFFER_STEP_MS = 60;
 export const START_BUFFER_MAX_MS = 300;
 /** Bytes unsent on the carrier's socket above which pacing pauses: about four seconds of base64 mu-law. */
 export const CARRIER_BUFFERED_MAX_BYTES = 64 * 1024;
+/** A start buffer that does not fill is given up after this long: a model at real time needs START_BUFFER_MAX_MS. */
+export const START_BUFFER_WAIT_MAX_MS = 400;
+/** Each clean utterance takes this much off the start buffer: three make up for one underrun. */
+export const START_BUFFER_DECAY_MS = 20;
+/** Messages of the agent that are queued or not yet heard; one more is refused whole. */
+export const UTTERANCES_MAX = 64;
+/** Unreturned marks whose place is remembered: 80 s of sound at a carrier that returns none. */
+export const MARKS_UNRETURNED_MAX = 512;
 
 /** After `interrupted`, sound is late until `turnComplete`, but no longer than this: a new answer takes longer. */
 export const LATE_TURN_MAX_MS = 1_000;
@@ -150,3 +158,5 @@ assert(
 );
 assert(CUT_MAX_MS > HANG_UP_MAX_MS, 'REST has its time before the socket is cut');
 assert(FAREWELL_START_MAX_MS < FAREWELL_MAX_MS, 'a farewell begins before it must end');
+assert(START_BUFFER_WAIT_MAX_MS >= START_BUFFER_MAX_MS, 'a model at real time can fill the start buffer');
+assert(MARKS_UNRETURNED_MAX * MARK_INTERVAL_MS >= 60_000, 'a minute of sound keeps its marks');
