@@ -57,6 +57,12 @@ export const CALLER_BACKLOG_MAX_MS = 5_000;
 export const CALLER_BACKLOG_AGE_MAX_MS = 5_000;
 /** Bytes unsent on the model's socket above which caller audio is held back (about 1.4 s of realtimeInput). */
 export const MODEL_BUFFERED_MAX_BYTES = 64 * 1024;
+/** Largest message accepted from the model: a minute of its sound as base64, which it sends in chunks of 160 to 320 ms. */
+export const MODEL_PAYLOAD_MAX_BYTES = 4 * 1024 * 1024;
+/** A model's close handshake may take this long before the socket is cut; well under a second after the hang-up. */
+export const MODEL_CLOSE_MAX_MS = 500;
+/** Messages kept between `setupComplete` and the moment the call holds its connection: one turn of the event loop. */
+export const MODEL_EARLY_MESSAGES_MAX = 2_000;
 
 // --- The carrier's doors ------------------------------------------------------------------------------------
 
