@@ -59,6 +59,14 @@ export const WEBHOOK_BODY_MAX_BYTES = 64 * 1024;
 export const CARRIER_SILENCE_MAX_MS = 15_000;
 /** How often the carrier's socket is pinged; three pings fit into the watchdog's patience. */
 export const CARRIER_PING_INTERVAL_MS = 5_000;
+/** Messages beyond the allowed rate, media dropped, after which a media socket is closed: ten seconds' worth. */
+export const CARRIER_RATE_DEBT_MAX = 10 * CARRIER_MESSAGES_PER_SECOND_MAX;
+/** Bytes unsent on the carrier's socket above which sound is dropped: the pacing pauses long before. */
+export const CARRIER_UNSENT_MAX_BYTES = 4 * CARRIER_BUFFERED_MAX_BYTES;
+/** A WebSocket close handshake with the carrier; then the socket is cut. */
+export const CARRIER_CLOSE_MAX_MS = 2_000;
+/** Parameters of a webhook. Twilio's have about 30; each is hashed several times before it is trusted. */
+export const WEBHOOK_PARAMETERS_MAX = 500;
 
 // --- The call -----------------------------------------------------------------------------------------------
 
@@ -86,6 +94,9 @@ export const ENDED_CALLS_MAX = 500;
 export const TRANSCRIPT_MAX_CHARS = 200_000;
 /** A draining server lets running calls go on for this long. */
 export const DRAIN_MAX_MS = 5 * 60_000;
+/** One REST request to cut the line, and how often it is tried: a lost one leaves time for the next. */
+export const HANG_UP_ATTEMPT_MAX_MS = 3_000;
+export const HANG_UP_ATTEMPTS_MAX = 4;
 
 // --- The rehearsal model ------------------------------------------------------------------------------------
 
@@ -119,4 +130,5 @@ assert(MARK_INTERVAL_MS % PLAYOUT_MESSAGE_MS === 0, 'a mark follows a whole numb
 assert(PLAYOUT_MESSAGE_MS % FRAME_MS === 0, 'a message is a whole number of frames');
 assert(PLAYOUT_LEAD_MS >= 100 && PLAYOUT_LEAD_MS <= 200, 'the lead rides out timers and clears at once');
 assert(3 * CARRIER_PING_INTERVAL_MS <= CARRIER_SILENCE_MAX_MS, 'three pings before the watchdog bites');
+assert(HANG_UP_ATTEMPT_MAX_MS < HANG_UP_MAX_MS, 'a lost hang-up request leaves time for another');
 assert(FAREWELL_START_MAX_MS < FAREWELL_MAX_MS, 'a farewell begins before it must end');
