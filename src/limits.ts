@@ -141,6 +141,22 @@ export const SPEECH_TEXT_MAX_CHARS = 2_000;
 export const SPEECH_SYNTHESIS_TIMEOUT_MS = 20_000;
 /** Spoken utterances kept, 48 kB a second: about eleven minutes of speech, the longest unused forgotten first. */
 export const SPEECH_CACHE_MAX_BYTES = 32 * 1024 * 1024;
+/** Connections to the rehearsal service; Gemini's own default is 1,000 a project. */
+export const REHEARSAL_CONNECTIONS_MAX = 1_000;
+/** Largest message to the rehearsal service; a setup with a long instruction is some 100 kB. */
+export const REHEARSAL_PAYLOAD_MAX_BYTES = 4 * 1024 * 1024;
+/** A connection without `setup` for this long is closed. */
+export const REHEARSAL_SETUP_TIMEOUT_MS = 30_000;
+/** Bytes unsent to a client above which the rehearsal stops speaking until it has read some: 16 s of speech. */
+export const REHEARSAL_BUFFERED_MAX_BYTES = 1024 * 1024;
+/** A function's response is waited for this long, then the turn goes on without it. */
+export const REHEARSAL_TOOL_WAIT_MAX_MS = 30_000;
+/** Typed text that waits for a `turnComplete`; more is forgotten from the front. */
+export const REHEARSAL_TEXT_MAX_CHARS = 20_000;
+/** Dialogues that can be resumed by a handle, the oldest forgotten first. */
+export const REHEARSAL_HANDLES_MAX = 1_000;
+/** A client has this long to answer the closing handshake before its socket is cut. */
+export const REHEARSAL_CLOSE_MAX_MS = 1_000;
 
 // --- Admission ------------------------------------------------------------------------------------------------
 

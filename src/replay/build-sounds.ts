@@ -4,9 +4,9 @@
  * or the dialogue changes; the results are committed.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import alawmulaw from 'alawmulaw';
 import { systemClock } from '../clock.js';
 import { toPcm16, normaliseLevel } from '../model/rehearsal/speech-sound.mjs';
 import { FliteSynthesizer } from '../model/rehearsal/speech-synthesizer.js';
@@ -14,6 +14,9 @@ import { silentLog } from '../observe/log.js';
 import { RECORDED_PROMPTS } from './recorded-prompts.js';
 import { spokenText } from './spoken-text.js';
 import { LINE_RATE_HZ, toLineRate } from './telephone-line.js';
+
+/** A CommonJS package whose types promise named exports. */
+const { mulaw } = createRequire(import.meta.url)('alawmulaw') as typeof import('alawmulaw');
 
 /** Both commands that compile this file run it from `dist/replay`, two folders below the project. */
 const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
@@ -27,7 +30,7 @@ async function buildPrompts(synthesizer: FliteSynthesizer): Promise<void> {
   for (const [name, text] of Object.entries(RECORDED_PROMPTS)) {
     const spoken = toLineRate(await spokenText(synthesizer, 'slt', text));
     const levelled = normaliseLevel(spoken, { rateHz: LINE_RATE_HZ, levelDb: LEVEL_DB, peakDb: PEAK_DB });
-    await writeFile(join(folder, `${name}.ulaw`), alawmulaw.mulaw.encode(toPcm16(levelled)));
+    await writeFile(join(folder, `${name}.ulaw`), mulaw.encode(toPcm16(levelled)));
   }
 }
 

@@ -1,9 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises';
-import alawmulaw from 'alawmulaw';
+import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { activeLevelDb, fromPcm16 } from '../../src/model/rehearsal/speech-sound.mjs';
 import { RECORDED_PROMPTS } from '../../src/replay/recorded-prompts.js';
 
+const { mulaw } = createRequire(import.meta.url)('alawmulaw') as typeof import('alawmulaw');
 const folder = new URL('../../src/call/prompts/', import.meta.url);
 
 describe('the recorded prompts', () => {
@@ -17,8 +18,8 @@ describe('the recorded prompts', () => {
   });
 
   it.each(Object.entries(RECORDED_PROMPTS))('speaks "%s" clearly', async (name, text) => {
-    const mulaw = await readFile(new URL(`${name}.ulaw`, folder));
-    const samples = fromPcm16(alawmulaw.mulaw.decode(mulaw));
+    const bytes = await readFile(new URL(`${name}.ulaw`, folder));
+    const samples = fromPcm16(mulaw.decode(bytes));
     const charsPerSecond = text.length / (samples.length / 8_000);
     expect(charsPerSecond).toBeGreaterThan(10);
     expect(charsPerSecond).toBeLessThan(20);
