@@ -15,6 +15,7 @@ import {
   PHONE_UPGRADE_TIMEOUT_MS,
 } from '../limits.js';
 import type { CarrierPlayer } from './carrier-player.js';
+import type { Pacing } from './phone-record.js';
 import { msOf, positionOf, type SoundTrack } from './sound-track.js';
 
 export interface PhoneStreamOptions {
@@ -33,14 +34,6 @@ export interface PhoneStreamOptions {
 export interface StreamEnd {
   readonly code: number;
   readonly reason: string;
-}
-
-/** How well the phone kept its own time. */
-export interface Pacing {
-  framesSent: number;
-  /** Frames left out because the phone was over PHONE_CATCH_UP_MAX_MS late. */
-  framesSkipped: number;
-  latenessMaxMs: number;
 }
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;

@@ -5,7 +5,7 @@
  * carrier, written from Twilio's documentation, and shares nothing with the server that it calls.
  * It cannot speak the words of `<Say>` (the caller hears silence for about as long), nor transfer a call.
  */
-import type { Clock } from '../clock.js';
+import type { Clock, Timer } from '../clock.js';
 import { errorText, TelephonyError } from '../errors.js';
 import { newId } from '../ids.js';
 import {
@@ -18,8 +18,9 @@ import {
   TWIML_MAX_BYTES,
 } from '../limits.js';
 import { CarrierDoors } from './carrier-doors.js';
-import { CarrierPlayer, type ClearRecord, type PlayedStretch } from './carrier-player.js';
-import { PhoneStream, type Pacing, type StreamEnd } from './phone-stream.js';
+import { CarrierPlayer } from './carrier-player.js';
+import type { CarrierSpeech, EndedBy, Pacing, PhoneRecord, StreamRecord } from './phone-record.js';
+import { PhoneStream, type StreamEnd } from './phone-stream.js';
 import { decodeWav } from './sound-file.js';
 import { positionOf, SoundTrack } from './sound-track.js';
 import { readTwiml, type HttpMethod, type StreamNoun, type Verb } from './twiml-reader.js';
@@ -50,49 +51,18 @@ export interface PhoneOptions {
   readonly parameters?: Readonly<Record<string, string>>;
   /** What the caller says from the first frame on: mu-law at 8 kHz. More can follow by `say`. */
   readonly voice?: Uint8Array | undefined;
+  /** Keys that the caller presses, timed from the opening of the first stream. */
+  readonly keys?: readonly TimedKey[];
   /** Draws a UUID; ids are made of it. */
   readonly randomId?: () => string;
 }
 
-export type PhoneState = 'idle' | 'dialing' | 'connecting' | 'talking' | 'listening' | 'ended';
-
-/** Who ended the call: the caller, the server's TwiML, the carrier from outside (REST), or something went wrong. */
-export type EndedBy = 'caller' | 'server' | 'carrier' | 'failure';
-
-export interface StreamRecord {
-  readonly streamSid: string;
-  readonly openedAtMs: number;
-  closedAtMs: number | undefined;
-  closeCode: number | undefined;
-}
-
-/** Something the carrier said or played by itself, outside a stream. */
-export interface CarrierSpeech {
+export interface TimedKey {
   readonly atMs: number;
-  readonly verb: 'Say' | 'Play';
-  readonly text: string;
+  readonly digit: string;
 }
 
-/** Everything the phone knows about its call. Times are milliseconds since the call was answered. */
-export interface PhoneRecord {
-  readonly callSid: string;
-  readonly endedBy: EndedBy | undefined;
-  readonly durationMs: number;
-  /** Both sides, mu-law at 8 kHz, `durationMs` long each: what the caller heard, and what the caller said. */
-  readonly heard: Uint8Array;
-  readonly said: Uint8Array;
-  readonly streams: readonly StreamRecord[];
-  readonly stretches: readonly PlayedStretch[];
-  readonly clears: readonly ClearRecord[];
-  readonly marksPlayed: number;
-  readonly overflowMs: number;
-  readonly cutMs: number;
-  readonly carrierSpeech: readonly CarrierSpeech[];
-  readonly pacing: Readonly<Pacing>;
-  /** What Twilio would have logged as a warning, oldest first; `warningsMore` counts those not kept. */
-  readonly warnings: readonly string[];
-  readonly warningsMore: number;
-}
+export type PhoneState = 'idle' | 'dialing' | 'connecting' | 'talking' | 'listening' | 'ended';
 
 /** Where the call goes on: another document, or nowhere. */
 interface NextDocument {
@@ -128,6 +98,7 @@ export class Phone {
   #endedAtMs: number | undefined;
   #player: CarrierPlayer | undefined;
   #stream: PhoneStream | undefined;
+  #keyTimers: Timer[] = [];
 
   constructor(options: PhoneOptions) {
     this.#options = options;
@@ -355,6 +326,11 @@ export class Phone {
 
   #onStreamOpen(streamSid: string): void {
     this.#state = 'talking';
+    if (this.#streams.length === 0) {
+      this.#keyTimers = (this.#options.keys ?? []).map(({ atMs, digit }) =>
+        this.#clock.setTimer(atMs, () => this.dtmf(digit)),
+      );
+    }
     this.#streams.push({
       streamSid,
       openedAtMs: this.elapsedMs,
@@ -453,6 +429,7 @@ export class Phone {
     this.#endedBy = by;
     this.#endedAtMs = this.#clock.nowMs();
     this.#state = 'ended';
+    for (const timer of this.#keyTimers) timer.cancel();
     this.#player?.cut();
     this.#stream?.stop();
     this.#over.abort();
