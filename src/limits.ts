@@ -168,6 +168,35 @@ export const LAG_FULL_MS = 100;
 export const LAG_ROOM_MS = 40;
 export const LAG_CALM_SAMPLES = 3;
 
+// --- The caller's phone (replay) ----------------------------------------------------------------------------
+
+/** Length of a caller's sound file, and of what the phone says in one call. */
+export const CALLER_SOUND_MAX_MS = 60 * 60_000;
+/** Size of a caller's sound file; an hour of 16 kHz PCM16 mono is 115 MB, and decoding needs several times that. */
+export const SOUND_FILE_MAX_BYTES = 128 * 1024 * 1024;
+/** Twilio ends a call after four hours (32015), and so does the phone. */
+export const PHONE_CALL_MAX_MS = 4 * 60 * 60_000;
+/** Twilio waits this long for a webhook's answer, retries included. */
+export const PHONE_WEBHOOK_TIMEOUT_MS = 15_000;
+/** The phone waits this long for a media socket to open, and for a close handshake. */
+export const PHONE_UPGRADE_TIMEOUT_MS = 10_000;
+export const PHONE_CLOSE_TIMEOUT_MS = 2_000;
+/** TwiML documents in one call; a server whose redirects lead in a circle is found out by it. */
+export const PHONE_DOCUMENTS_MAX = 50;
+/** Twilio refuses a longer TwiML document (11750). */
+export const TWIML_MAX_BYTES = 64 * 1024;
+/** A recording that the server names in `<Play>`. */
+export const PHONE_PLAY_MAX_BYTES = 16 * 1024 * 1024;
+/** Sound that waits at the carrier; Twilio drops what goes beyond ten minutes (31931). */
+export const CARRIER_QUEUE_MAX_MS = 10 * 60_000;
+/** A phone that is later than this skips frames instead of sending them in one burst. */
+export const PHONE_CATCH_UP_MAX_MS = 1_000;
+/** Warnings kept of one call; more are only counted. */
+export const PHONE_WARNINGS_MAX = 100;
+/** A call server that the command started must be ready, and later gone after SIGTERM, within these times. */
+export const CALL_SERVER_READY_MAX_MS = 30_000;
+export const CALL_SERVER_STOP_MAX_MS = 10_000;
+
 assert(PLAYOUT_LEAD_MS % PLAYOUT_MESSAGE_MS === 0, 'the lead is a whole number of messages');
 assert(MARK_INTERVAL_MS % PLAYOUT_MESSAGE_MS === 0, 'a mark follows a whole number of messages');
 assert(PLAYOUT_MESSAGE_MS % FRAME_MS === 0, 'a message is a whole number of frames');
@@ -182,3 +211,4 @@ assert(CUT_MAX_MS > HANG_UP_MAX_MS, 'REST has its time before the socket is cut'
 assert(FAREWELL_START_MAX_MS < FAREWELL_MAX_MS, 'a farewell begins before it must end');
 assert(START_BUFFER_WAIT_MAX_MS >= START_BUFFER_MAX_MS, 'a model at real time can fill the start buffer');
 assert(MARKS_UNRETURNED_MAX * MARK_INTERVAL_MS >= 60_000, 'a minute of sound keeps its marks');
+assert(PHONE_CATCH_UP_MAX_MS / FRAME_MS < CARRIER_MESSAGES_PER_SECOND_MAX, 'catching up is no flood');
