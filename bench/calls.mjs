@@ -118,14 +118,20 @@ function startGenerator() {
   return { child, next };
 }
 
+/** A profiled server may use both cores: on one, V8's sampling thread would run mostly while the main thread sleeps. */
+function launch(options, dataFolder) {
+  if (!options.profile) return { nodeArgs: [], cores: SERVER_CORE };
+  const nodeArgs = ['--cpu-prof', '--cpu-prof-interval=500', `--cpu-prof-dir=${join(dataFolder, 'profile')}`];
+  return { nodeArgs, cores: `${SERVER_CORE},${LOAD_CORE}` };
+}
+
 async function runOnce(target, calls, options) {
   const dataFolder = mkdtempSync(join(tmpdir(), 'earshot-bench-'));
   const generator = startGenerator();
   let server;
   try {
     const { port: modelPort } = await generator.next();
-    const nodeArgs = options.profile ? ['--cpu-prof', `--cpu-prof-dir=${join(dataFolder, 'profile')}`] : [];
-    server = await startTarget({ ...target, nodeArgs }, { modelPort, dataFolder });
+    server = await startTarget({ ...target, ...launch(options, dataFolder) }, { modelPort, dataFolder });
     generator.child.send({
       type: 'run',
       serverUrl: server.url,
@@ -149,7 +155,15 @@ async function runOnce(target, calls, options) {
           files: 15,
         })
       : undefined;
-    return resultOf({ target, calls, result: answer.result, stopped, profile, output: server.output });
+    return resultOf({
+      target,
+      calls,
+      options,
+      result: answer.result,
+      stopped,
+      profile,
+      output: server.output,
+    });
   } catch (error) {
     throw new Error(`${error.message}\n${server?.output ?? ''}`.trimEnd(), { cause: error });
   } finally {
@@ -159,23 +173,23 @@ async function runOnce(target, calls, options) {
   }
 }
 
-function resultOf({ target, calls, result, stopped, profile, output }) {
+function resultOf({ target, calls, options, result, stopped, profile, output }) {
   const { serverCpuMs, serverCoreMs, windowUs, dryMs, residentKb, ...rest } = result;
   const callSeconds = calls * result.seconds;
+  const isPinned = unpinnedBecause === undefined && !options.profile;
   return {
     bench: 'calls',
     target: target.name,
     commit: target.commit,
     dirty: target.dirty,
     ...machineFields(),
-    pinned: unpinnedBecause === undefined,
+    pinned: isPinned,
     calls,
     cpuMsPerCallSecond: round(serverCpuMs / callSeconds),
     coreShare: round(serverCpuMs / (result.seconds * 1000)),
-    othersOnCoreShare:
-      unpinnedBecause === undefined
-        ? round(Math.max(0, serverCoreMs - serverCpuMs) / (result.seconds * 1000))
-        : null,
+    othersOnCoreShare: isPinned
+      ? round(Math.max(0, serverCoreMs - serverCpuMs) / (result.seconds * 1000))
+      : null,
     dryMsPerCallMinute: round((dryMs * 60) / callSeconds),
     residentMb: Object.fromEntries(
       Object.entries(residentKb).map(([when, kb]) => [when, Math.round(kb / 102.4) / 10]),

@@ -37,7 +37,7 @@ export const unpinnedBecause =
       ? undefined
       : 'taskset (util-linux) is not installed';
 
-/** The command line that runs `command` on `core`, or anywhere where pinning cannot be had. */
-export function pinned(core, command) {
-  return unpinnedBecause === undefined ? ['taskset', '-c', String(core), ...command] : command;
+/** The command line that runs `command` on `cores` (a number, or several by commas), or anywhere where pinning cannot be had. */
+export function pinned(cores, command) {
+  return unpinnedBecause === undefined ? ['taskset', '-c', String(cores), ...command] : command;
 }

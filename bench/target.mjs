@@ -13,6 +13,27 @@ const STOP_TIMEOUT_MS = 15_000;
 const OUTPUT_KEPT_CHARS = 4_000;
 export const SERVER_CORE = 0;
 
+/** Empty means unset to the server, and an empty variable keeps a developer's `.env` from deciding. */
+const UNSET = [
+  'PUBLIC_URL',
+  'CONSOLE_TOKEN',
+  'METRICS_TOKEN',
+  'AGENT',
+  'GOOGLE_API_KEY',
+  'GOOGLE_GENAI_USE_VERTEXAI',
+  'GEMINI_MODEL',
+  'TWILIO_ACCOUNT_SID',
+  'TWILIO_AUTH_TOKEN',
+  'TWILIO_API_KEY',
+  'TWILIO_API_SECRET',
+  'TWILIO_SHARED_KEY',
+  'MAX_CALL_MINUTES',
+  'RECORD_CALLS',
+  'CALL_WEBHOOK_URL',
+  'LOG_PRETTY',
+  'EARSHOT_DEBUG',
+];
+
 async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -28,6 +49,7 @@ function environment({ port, modelPort, dataFolder }) {
   return {
     PATH,
     HOME,
+    ...Object.fromEntries(UNSET.map((name) => [name, ''])),
     HOST: '127.0.0.1',
     PORT: String(port),
     MODEL: 'gemini',
@@ -91,10 +113,10 @@ export class Target {
   }
 }
 
-/** Starts `{ folder, script, nodeArgs }` and waits for `GET /healthz` to say 200. */
-export async function startTarget({ folder, script, nodeArgs }, { modelPort, dataFolder }) {
+/** Starts `{ folder, script, nodeArgs, cores }` and waits for `GET /healthz` to say 200. */
+export async function startTarget({ folder, script, nodeArgs, cores }, { modelPort, dataFolder }) {
   const port = await freePort();
-  const [command, ...args] = pinned(SERVER_CORE, [process.execPath, ...nodeArgs, script]);
+  const [command, ...args] = pinned(cores, [process.execPath, ...nodeArgs, script]);
   const child = spawn(command, args, {
     cwd: folder,
     env: environment({ port, modelPort, dataFolder }),
