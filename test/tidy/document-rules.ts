@@ -57,6 +57,15 @@ export function scriptBreaches(documents: readonly ProjectFile[], scripts: reado
   );
 }
 
+/** Files of the project that a document names in code and that do not exist. */
+export function pathBreaches(documents: readonly ProjectFile[], paths: readonly string[]): string[] {
+  return documents.flatMap((file) =>
+    [...file.text.matchAll(/`((?:src|agents|test|bench|scripts|docs|fixtures)\/[\w./-]+\.\w+)`/g)].flatMap(
+      ([, path = '']) => (paths.includes(path) ? [] : [`${file.path} names ${path}, which does not exist`]),
+    ),
+  );
+}
+
 export interface TableRow {
   /** The names in code in the first cell. */
   readonly names: readonly string[];
@@ -120,25 +129,26 @@ export function errorTableBreaches(file: ProjectFile, codes: ErrorList): string[
 
 export interface DocumentedVariable {
   readonly name: string;
-  readonly default?: unknown;
+  /** As the document prints it; empty when the variable is unset by default. */
+  readonly default: string;
+  readonly meaning: string;
 }
 
-/** The rows of the configuration document against the variables that the configuration reads. */
+function variableRow(variable: DocumentedVariable): string {
+  const value = variable.default === '' ? 'unset' : `\`${variable.default}\``;
+  return `| \`${variable.name}\` | ${value} | ${variable.meaning.replaceAll('|', '\\|')} |`;
+}
+
+/** `| name | default | meaning |` for each variable that the configuration reads, and for no other. */
 export function variableBreaches(file: ProjectFile, variables: readonly DocumentedVariable[]): string[] {
-  const rows = namedRows(file).filter(({ names }) => names.every((name) => /^[A-Z][A-Z0-9_]*$/.test(name)));
-  const documented = rows.flatMap(({ names }) => names);
+  const lines = new Set(file.text.split('\n').map((line) => line.trimEnd()));
+  const rows = variables.map(variableRow);
+  const documented = namedRows(file).flatMap(({ names }) => names.slice(0, 1));
   const lists = nameListBreaches(
     file.path,
     documented,
     variables.map(({ name }) => name),
   );
-  const defaults = variables.flatMap((variable) => {
-    const row = rows.find(({ names }) => names.includes(variable.name));
-    const value = variable.default;
-    if (row === undefined || (typeof value !== 'string' && typeof value !== 'number') || value === '')
-      return [];
-    const says = row.cells[1]?.includes(String(value)) ?? false;
-    return says ? [] : [`${file.path} does not give ${variable.name}'s default, ${value}`];
-  });
-  return [...lists, ...defaults];
+  if (lists.length > 0) return lists;
+  return rows.filter((row) => !lines.has(row)).map((row) => `${file.path} should have the row ${row}`);
 }

@@ -5,6 +5,7 @@ import {
   isDocument,
   linkBreaches,
   namedRows,
+  pathBreaches,
   scriptBreaches,
   variableBreaches,
   type DocumentedVariable,
@@ -76,6 +77,20 @@ describe('links in documents', () => {
   });
 });
 
+describe('files that documents name', () => {
+  test.skipIf(missing('src/main.ts'))('exist', () => {
+    const current = documents.filter((file) => file.path !== 'CHANGELOG.md');
+    expect(pathBreaches(current, paths)).toEqual([]);
+  });
+
+  test('the rule finds a file that does not exist, and no other word in code', () => {
+    const text = 'see `src/audio/a.ts`, `src/audio/b.ts`, `src/audio/`, `a.ts` and `docs/a.md`';
+    expect(pathBreaches([sample(text)], ['src/audio/a.ts', 'docs/a.md'])).toEqual([
+      'docs/a.md names src/audio/b.ts, which does not exist',
+    ]);
+  });
+});
+
 describe('npm scripts in documents', () => {
   test('exist in package.json', () => {
     expect(scriptBreaches(documents, scripts)).toEqual([]);
@@ -126,22 +141,23 @@ describe('docs/configuration.md', () => {
   });
 
   const variables = [
-    { name: 'HOST', default: '127.0.0.1' },
-    { name: 'PORT', default: 8080 },
-    { name: 'MODEL' },
+    { name: 'HOST', default: '127.0.0.1', meaning: 'address to listen on' },
+    { name: 'MODEL', default: '', meaning: '`gemini` or `rehearsal`' },
   ];
-  const listen = '| `HOST`, `PORT` | `127.0.0.1`, `8080` | where to listen |';
-  const model = '| `MODEL` | `gemini` with a credential | the live model |';
+  const host = '| `HOST` | `127.0.0.1` | address to listen on |';
+  const model = '| `MODEL` | unset | `gemini` or `rehearsal` |';
 
   test('the rule accepts the variables as they are', () => {
-    expect(variableBreaches(sample(`${listen}\n${model}`), variables)).toEqual([]);
+    expect(variableBreaches(sample(`${model}\n${host}`), variables)).toEqual([]);
   });
 
   test.each([
-    ['a missing variable', listen],
-    ['an invented variable', `${listen}\n${model}\n| \`NAME\` | none | a name |`],
-    ['a repeated variable', `${listen}\n${model}\n${model}`],
-    ['another default', `${listen.replace('8080', '80')}\n${model}`],
+    ['a missing variable', host],
+    ['an invented variable', `${host}\n${model}\n| \`NAME\` | unset | a name |`],
+    ['a repeated variable', `${host}\n${model}\n${model}`],
+    ['another default', `${host.replace('127.0.0.1', '0.0.0.0')}\n${model}`],
+    ['a default where there is none', `${host}\n${model.replace('unset', '`gemini`')}`],
+    ['another meaning', `${host.replace('address', 'name')}\n${model}`],
   ])('the rule finds %s', (_, text) => {
     expect(variableBreaches(sample(text), variables)).toHaveLength(1);
   });
