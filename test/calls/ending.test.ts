@@ -20,7 +20,7 @@ describe('a call ends', () => {
     const { callSid, answer } = rig.ring();
     const stream = rig.open(callSid, answer);
     stream.listener!.onStop();
-    await rig.settle();
+    await rig.advance(20);
     expect(endsWith(rig)).toBe('caller_hangup');
     expect(rig.clock.pendingTimers).toBe(0);
   });
@@ -203,7 +203,7 @@ describe('a call ends', () => {
 
 describe('a draining server', () => {
   it('takes no call, lets running ones finish and is then done', async () => {
-    const rig = new CallRig();
+    const rig = new CallRig({ deps: { idleRepromptMs: 0 } });
     const { stream } = await rig.greeted();
     let drained = false;
     void rig.calls.drain().then(() => (drained = true));
@@ -318,7 +318,7 @@ describe('fifty calls, ended in every way', () => {
     (_rig, _stream, model) => model.listener.onToolCall([{ id: 'x', name: 'end_call', args: {} }]),
     (rig, stream) => void rig.calls.hangUp(stream.callSid),
     (rig, stream) => rig.calls.onStatus(stream.callSid, 'completed'),
-    (_rig, stream) => stream.listener!.onClose(1006, ''),
+    (_rig, stream) => stream.terminate(),
     (_rig, _stream, model) => {
       model.say('going on and on', 8_000, { generationComplete: false, turnComplete: false });
       model.lose();
