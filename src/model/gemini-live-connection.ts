@@ -28,7 +28,7 @@ export interface GeminiLiveConnectionOptions {
   readonly audioDecoder: GeminiAudioDecoder;
   readonly log: Log;
   readonly mask: MaskSecrets;
-  readonly observe: ((oddity: GeminiOddity) => void) | undefined;
+  readonly observe: (oddity: GeminiOddity) => void;
   /** Messages that arrived before this connection existed; it takes the list over. */
   readonly earlyMessages: unknown[];
 }
@@ -42,7 +42,7 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
   readonly #reader: GeminiMessageReader;
   readonly #log: Log;
   readonly #mask: MaskSecrets;
-  readonly #observe: ((oddity: GeminiOddity) => void) | undefined;
+  readonly #observe: (oddity: GeminiOddity) => void;
   readonly #logged = new Set<GeminiOddity>();
   /** Messages kept until the call holds its connection; undefined from then on. To the bounded list of the connect
    * attempt this adds at most what one turn of the event loop reads. */
@@ -150,10 +150,10 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
   }
 
   #close(by: 'call' | 'listenerFailure'): void {
-    if (!this.#sends) return;
-    this.#sends = false;
-    this.#closedBy = by;
     this.#reader.stop();
+    const isFirst = this.#closedBy === 'peer' && (this.#end === undefined || by === 'listenerFailure');
+    if (isFirst) this.#closedBy = by;
+    this.#sends = false;
     this.#socket.close();
   }
 
@@ -175,7 +175,7 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
   }
 
   #reportOddity(oddity: GeminiOddity): void {
-    this.#observe?.(oddity);
+    this.#observe(oddity);
     if (this.#logged.has(oddity)) return;
     this.#logged.add(oddity);
     this.#log.warn({ oddity, modelName: this.modelName }, 'the model sent something odd; it is skipped');

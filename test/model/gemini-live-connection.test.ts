@@ -4,6 +4,7 @@ import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES } from '../../src/limits.js
 import { LISTENER_FAILED_CODE } from '../../src/model/gemini-live-connection.js';
 import type { LiveConnection } from '../../src/model/live-connection.js';
 import { RecordingLiveListener } from '../support/recording-live-listener.js';
+import type { ScriptedConnection } from '../support/scripted-gemini.js';
 import { GeminiFixture, PLAIN_SETUP } from './gemini-fixture.js';
 
 let fixture: GeminiFixture;
@@ -259,6 +260,24 @@ describe('what arrives', () => {
   });
 });
 
+describe('an observer that throws', () => {
+  it('is logged, and the call goes on', async () => {
+    const connectLive = fixture.connectLive('gemini-3.8-live', {
+      observe: () => {
+        throw new Error('metrics are down');
+      },
+    });
+    const listener = new RecordingLiveListener();
+    const connection = await connectLive(PLAIN_SETUP, listener, new AbortController().signal);
+    const peer = await fixture.server.connection();
+    peer.sendRaw('not json');
+    peer.interrupt();
+    await listener.waitFor('interrupted');
+    expect(fixture.logLines.map(({ level }) => level)).toEqual(['error', 'warn']);
+    connection.close();
+  });
+});
+
 describe('a listener that throws', () => {
   const EVENTS = [
     ['interrupted', { serverContent: { interrupted: true } }],
@@ -306,13 +325,17 @@ describe('a listener that throws', () => {
     expect(fixture.logLines.map(({ level }) => level)).toEqual(['error']);
   });
 
-  it('among early messages hears no more of them', async () => {
+  it.each([
+    ['from a server that stays', () => {}],
+    ['from a server that is gone already', (peer: ScriptedConnection) => peer.terminate()],
+  ])('among early messages %s hears no more of them', async (_name, afterwards) => {
     fixture.server.script.setup = (peer) => {
       peer.send(
         { setupComplete: {} },
         { serverContent: { interrupted: true } },
         { goAway: { timeLeft: '5s' } },
       );
+      afterwards(peer);
     };
     const listener = new RecordingLiveListener();
     listener.onEvent = (event) => {
