@@ -218,6 +218,8 @@ export class Caller {
   readonly ws: WebSocket;
   readonly frames: unknown[] = [];
   readonly texts: string[] = [];
+  /** The TCP socket under the WebSocket, for what a WebSocket would not do. */
+  socket: Socket | undefined;
   closeCode: number | undefined;
   pings = 0;
 
@@ -228,6 +230,7 @@ export class Caller {
       this.texts.push(isBinary ? 'binary' : text);
       this.frames.push(JSON.parse(text));
     });
+    ws.on('upgrade', (response: IncomingMessage) => (this.socket = response.socket));
     ws.on('ping', () => (this.pings += 1));
     ws.on('close', (code: number) => (this.closeCode = code));
     ws.on('error', () => {});
