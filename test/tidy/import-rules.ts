@@ -15,11 +15,11 @@ interface Reach {
   readonly types: readonly string[];
 }
 
-const LEAVES = ['clock.ts', 'ids.ts', 'limits.ts', 'errors.ts', 'loopback.ts'];
+const LEAVES = ['clock.ts', 'ids.ts', 'limits.ts', 'errors.ts', 'loopback.ts', 'package-root.ts'];
 const MEDIA = ['telephony', 'audio', 'agent', 'model', 'store'];
 const INNER = [...LEAVES, ...MEDIA, 'config.ts', 'call', 'observe', 'console', 'index.ts'];
 const MEDIA_REACH: Reach = { values: LEAVES, types: ['observe'] };
-const OUTER_REACH: Reach = { values: [...INNER, 'replay'], types: [] };
+const OUTER_REACH: Reach = { values: [...INNER, 'replay', 'server.ts', 'doctor-doors.ts'], types: [] };
 
 /** A part is a folder of `src/` or a file directly in it. */
 export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
@@ -33,14 +33,16 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   console: { values: [...LEAVES, 'store', 'observe'], types: ['agent', 'config.ts'] },
   replay: OUTER_REACH,
   'doctor.ts': OUTER_REACH,
+  'doctor-doors.ts': OUTER_REACH,
+  'server.ts': OUTER_REACH,
   'main.ts': OUTER_REACH,
 };
 
 /** Packages that stay in their parts, types too. */
 const PARTS_OF_VENDOR: Readonly<Record<string, readonly string[]>> = {
-  twilio: ['telephony', 'replay', 'doctor.ts'],
+  twilio: ['telephony', 'replay', 'doctor-doors.ts'],
   '@google/genai': ['model'],
-  express: ['telephony', 'console', 'main.ts'],
+  express: ['telephony', 'console', 'server.ts'],
   libsql: ['store'],
   'better-sqlite3': ['store'],
   kysely: ['store'],
