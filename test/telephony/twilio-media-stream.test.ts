@@ -173,7 +173,8 @@ describe('too many messages', () => {
     for (let i = 0; i < most + 10; i += 1) caller.say('{}');
     await until(() => caller.closeCode !== undefined);
     expect(caller.closeCode).toBe(1008);
-    expect(door.anomalies.length).toBe(most);
+    expect(door.anomalies).toHaveLength(most + 1);
+    expect(door.anomalies.at(-1)).toBe('overRate');
   });
 });
 
