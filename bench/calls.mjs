@@ -144,7 +144,7 @@ async function runOnce(target, calls, options) {
     });
     const ended = server.exit.then((how) => ({ type: 'failed', reason: `the server ended: ${how}` }));
     const answer = await Promise.race([generator.next(), ended]);
-    if (answer.type === 'failed') throw new Error(`${target.name}, ${calls} calls: ${answer.reason}`);
+    if (answer.type === 'failed') throw new Error(answer.reason);
     const stopped = await server.stop();
     const profile = options.profile
       ? summarizeProfile({
@@ -170,6 +170,16 @@ async function runOnce(target, calls, options) {
     generator.child.kill();
     await server?.stop();
     rmSync(dataFolder, { recursive: true, force: true });
+  }
+}
+
+/** A run that broke is told and the rest goes on: `{ result?, fault? }`. */
+async function tryOnce(target, calls, options) {
+  try {
+    const result = await runOnce(target, calls, options);
+    return { result, fault: faultOf(result) };
+  } catch (error) {
+    return { fault: error.message };
   }
 }
 
@@ -211,8 +221,9 @@ function median(values) {
 /** A line for each target but the relay: cost against the relay, medians over rounds; memory slope of each. */
 function summaries(results) {
   const of = (target, calls) => results.filter((r) => r.target === target && r.calls === calls);
-  const counts = [...new Set(results.map((r) => r.calls))].sort((a, b) => a - b);
   return [...new Set(results.map((r) => r.target))].map((target) => {
+    const own = results.filter((r) => r.target === target).map((r) => r.calls);
+    const counts = [...new Set(own)].sort((a, b) => a - b);
     const cpu = (name, calls) => median(of(name, calls).map((r) => r.cpuMsPerCallSecond));
     const settledMb = (calls) => median(of(target, calls).map((r) => r.residentMb.settled));
     const [fewest, most] = [counts[0], counts.at(-1)];
@@ -297,10 +308,11 @@ export async function runCalls(args) {
     for (let turn = 0; turn < options.rounds; turn += 1) {
       for (const calls of options.calls) {
         for (const target of targets) {
-          const result = await runOnce(target, calls, options);
-          const fault = faultOf(result);
-          console.log(JSON.stringify({ ...result, fault: fault ?? null }));
-          results.push(result);
+          const { result, fault } = await tryOnce(target, calls, options);
+          if (result !== undefined) {
+            console.log(JSON.stringify({ ...result, fault: fault ?? null }));
+            results.push(result);
+          }
           if (fault === undefined) continue;
           faults += 1;
           console.error(`${target.name}, ${calls} calls: ${fault}`);
@@ -310,9 +322,9 @@ export async function runCalls(args) {
   } finally {
     other?.remove();
   }
-  const totals = summaries(results);
+  const totals = results.length === 0 ? [] : summaries(results);
   for (const total of totals) console.log(JSON.stringify(total));
-  printTables(results, totals);
+  if (results.length > 0) printTables(results, totals);
   return faults === 0 ? 0 : 1;
 }
 
