@@ -1,0 +1,313 @@
+/**
+ * The states of a call and the one pure function that moves between them. Effects are carried out by `call.ts`.
+ *
+ *   announced ──stream──▶ connecting ──model ready──▶ live ──▶ ending ──▶ ended
+ *       │  └──────stream, model ready already──────────▶│         ▲
+ *       └── no stream / over ──▶ ended                  └─ caller hung up ──▶ ended
+ *
+ * `ending` has stages: `farewell` (the model says goodbye), `prompt` (a recorded clip plays), `cutting` (the line is
+ * being ended). A carrier socket that is lost without `stop` (`streamLost`) may come back in connecting and live.
+ */
+import type { EndReason } from './end-reason.js';
+import type { PromptName } from './prompts.js';
+
+export type CallState =
+  | { readonly name: 'announced'; readonly model: 'connecting' | 'ready' | 'failed' }
+  | { readonly name: 'connecting'; readonly streamLost: boolean }
+  | { readonly name: 'live'; readonly streamLost: boolean }
+  | {
+      readonly name: 'ending';
+      readonly reason: EndReason;
+      readonly stage: 'farewell' | 'prompt' | 'cutting';
+      /** In `farewell`: whether the goodbye has begun, the model has said all of it, and all sent was heard. */
+      readonly begun: boolean;
+      readonly said: boolean;
+      readonly heard: boolean;
+    }
+  | { readonly name: 'ended'; readonly reason: EndReason };
+
+export type CallTimer =
+  'noStream' | 'streamReturn' | 'maxDuration' | 'farewellStart' | 'farewellMax' | 'cutMax';
+
+export type CallEvent =
+  | { readonly type: 'streamStarted' }
+  /** The carrier said `stop`, or its status says that the call is over. */
+  | { readonly type: 'callerHungUp' }
+  /** The carrier's socket is gone. */
+  | { readonly type: 'streamClosed' }
+  | { readonly type: 'modelReady' }
+  | { readonly type: 'modelFailed' }
+  | { readonly type: 'modelClosed' }
+  | { readonly type: 'timer'; readonly timer: CallTimer }
+  /** Both sides were silent for too long, the second time. */
+  | { readonly type: 'callerIdle' }
+  /** The model called `end_call`; `spoken`: it has already said something in that turn; `heard`: all of it. */
+  | { readonly type: 'agentEnds'; readonly spoken: boolean; readonly heard: boolean }
+  | { readonly type: 'operatorHangsUp' }
+  | { readonly type: 'drainDeadline' }
+  | { readonly type: 'interrupted' }
+  /** First sound of an agent message was sent. */
+  | { readonly type: 'agentSpeaks' }
+  /** The model has nothing more to say in this turn. */
+  | { readonly type: 'agentTurnOver' }
+  /** All that was sent was heard. */
+  | { readonly type: 'playoutDrained' }
+  /** The attempt to cut the line through REST is over; without success the socket's close does it. */
+  | { readonly type: 'lineCut' }
+  | { readonly type: 'fault' };
+
+export type CallEffect =
+  | { readonly do: 'greet' }
+  /** After a lost stream came back: the caller is told and the conversation goes on. */
+  | { readonly do: 'welcomeBack' }
+  | { readonly do: 'dropStream' }
+  | { readonly do: 'arm'; readonly timer: CallTimer }
+  | { readonly do: 'disarm'; readonly timer: CallTimer }
+  | { readonly do: 'askFarewell' }
+  | { readonly do: 'play'; readonly prompt: PromptName }
+  | { readonly do: 'closeModel' }
+  /** End the line through REST; `lineCut` follows. */
+  | { readonly do: 'cutLine' }
+  | { readonly do: 'closeStream' }
+  | { readonly do: 'finish'; readonly reason: EndReason };
+
+export interface Transition {
+  readonly state: CallState;
+  readonly effects: readonly CallEffect[];
+}
+
+export const INITIAL_CALL_STATE: CallState = { name: 'announced', model: 'connecting' };
+
+/** Total: every pair of state and event has an answer; one that changes nothing returns the same state. */
+export function transition(state: CallState, event: CallEvent): Transition {
+  if (state.name === 'ended') return stay(state);
+  if (event.type === 'callerHungUp') return finish(hangUpReason(state));
+  if (event.type === 'operatorHangsUp') return state.name === 'ending' ? stay(state) : cut('operator_hangup');
+  switch (state.name) {
+    case 'announced':
+      return fromAnnounced(state, event);
+    case 'connecting':
+      return fromConnecting(state, event);
+    case 'live':
+      return fromLive(state, event);
+    case 'ending':
+      return fromEnding(state, event);
+  }
+}
+
+function stay(state: CallState): Transition {
+  return { state, effects: [] };
+}
+
+function finish(reason: EndReason): Transition {
+  return { state: { name: 'ended', reason }, effects: [{ do: 'finish', reason }] };
+}
+
+/** A hang-up while we are ending for a reason of our own does not change the reason. */
+function hangUpReason(state: CallState): EndReason {
+  return state.name === 'ending' ? state.reason : 'caller_hangup';
+}
+
+function cut(reason: EndReason): Transition {
+  return {
+    state: { name: 'ending', reason, stage: 'cutting', begun: true, said: true, heard: true },
+    effects: [{ do: 'closeModel' }, { do: 'arm', timer: 'cutMax' }, { do: 'cutLine' }],
+  };
+}
+
+/** A recorded clip explains what happens; the model has no more say. */
+function playThenCut(reason: EndReason, prompt: PromptName): Transition {
+  return {
+    state: { name: 'ending', reason, stage: 'prompt', begun: true, said: true, heard: true },
+    effects: [{ do: 'closeModel' }, { do: 'arm', timer: 'farewellMax' }, { do: 'play', prompt }],
+  };
+}
+
+function askFarewell(reason: EndReason): Transition {
+  return {
+    state: { name: 'ending', reason, stage: 'farewell', begun: false, said: false, heard: true },
+    effects: [
+      { do: 'arm', timer: 'farewellMax' },
+      { do: 'arm', timer: 'farewellStart' },
+      { do: 'askFarewell' },
+    ],
+  };
+}
+
+function fromAnnounced(state: CallState & { name: 'announced' }, event: CallEvent): Transition {
+  switch (event.type) {
+    case 'modelReady':
+      return stay({ ...state, model: 'ready' });
+    case 'modelFailed':
+    case 'modelClosed':
+      return stay({ ...state, model: 'failed' });
+    case 'streamStarted':
+      return onFirstStream(state.model);
+    case 'timer':
+      return event.timer === 'noStream' ? finish('no_stream') : stay(state);
+    case 'drainDeadline':
+      return finish('server_draining');
+    case 'fault':
+      return finish('internal_error');
+    default:
+      return stay(state); // Nothing is on the line yet that could be meant.
+  }
+}
+
+function onFirstStream(model: 'connecting' | 'ready' | 'failed'): Transition {
+  const opening: CallEffect[] = [
+    { do: 'disarm', timer: 'noStream' },
+    { do: 'arm', timer: 'maxDuration' },
+  ];
+  if (model === 'failed') {
+    const apology = playThenCut('model_unreachable', 'unavailable');
+    return { state: apology.state, effects: [...opening, ...apology.effects] };
+  }
+  if (model === 'connecting') return { state: { name: 'connecting', streamLost: false }, effects: opening };
+  return { state: { name: 'live', streamLost: false }, effects: [...opening, { do: 'greet' }] };
+}
+
+function fromConnecting(state: CallState & { name: 'connecting' }, event: CallEvent): Transition {
+  switch (event.type) {
+    case 'modelReady':
+      return {
+        state: { name: 'live', streamLost: state.streamLost },
+        effects: state.streamLost ? [] : [{ do: 'greet' }],
+      };
+    case 'modelFailed':
+    case 'modelClosed':
+      return state.streamLost ? finish('model_unreachable') : playThenCut('model_unreachable', 'unavailable');
+    default:
+      return fromUnderWay(state, event);
+  }
+}
+
+function fromLive(state: CallState & { name: 'live' }, event: CallEvent): Transition {
+  switch (event.type) {
+    case 'modelFailed':
+    case 'modelClosed':
+      return state.streamLost ? finish('model_lost') : playThenCut('model_lost', 'apology');
+    case 'agentEnds':
+      if (state.streamLost) return stay(state); // Its goodbye would not be heard; it may try again.
+      return {
+        state: {
+          name: 'ending',
+          reason: 'agent_ended',
+          stage: 'farewell',
+          begun: event.spoken,
+          said: false,
+          heard: event.heard,
+        },
+        effects: [
+          { do: 'arm', timer: 'farewellMax' },
+          { do: 'arm', timer: 'farewellStart' },
+        ],
+      };
+    case 'callerIdle':
+      return state.streamLost ? stay(state) : askFarewell('caller_idle');
+    default:
+      return fromUnderWay(state, event);
+  }
+}
+
+/** What connecting and live have in common: the carrier's socket, the clock and the operator. */
+function fromUnderWay(state: CallState & { name: 'connecting' | 'live' }, event: CallEvent): Transition {
+  switch (event.type) {
+    case 'streamClosed':
+      return {
+        state: { ...state, streamLost: true },
+        effects: [{ do: 'dropStream' }, { do: 'arm', timer: 'streamReturn' }],
+      };
+    case 'streamStarted':
+      return {
+        state: { ...state, streamLost: false },
+        effects: [
+          { do: 'disarm', timer: 'streamReturn' },
+          ...(state.name === 'live' ? [{ do: 'welcomeBack' } as const] : []),
+        ],
+      };
+    case 'timer':
+      if (event.timer === 'streamReturn') return finish('carrier_lost');
+      if (event.timer !== 'maxDuration') return stay(state);
+      return state.name === 'live' && !state.streamLost ? askFarewell('max_duration') : cut('max_duration');
+    case 'drainDeadline':
+      return state.streamLost ? finish('server_draining') : playThenCut('server_draining', 'draining');
+    case 'fault':
+      return state.streamLost ? finish('internal_error') : playThenCut('internal_error', 'apology');
+    default:
+      return stay(state); // Turns and playout are the conversation's business while nothing ends.
+  }
+}
+
+function fromEnding(state: CallState & { name: 'ending' }, event: CallEvent): Transition {
+  if (event.type === 'streamClosed') return finish(state.reason);
+  if (event.type === 'fault') {
+    // A fault while saying goodbye must not lengthen it; a fault while cutting leaves only the end.
+    return state.stage === 'cutting' ? finish(state.reason) : cut(state.reason);
+  }
+  if (event.type === 'timer' && event.timer === 'farewellMax') {
+    return state.stage === 'cutting' ? stay(state) : leavePrompt(state);
+  }
+  switch (state.stage) {
+    case 'farewell':
+      return inFarewell(state, event);
+    case 'prompt':
+      return event.type === 'playoutDrained' ? leavePrompt(state) : stay(state);
+    case 'cutting':
+      return inCutting(state, event);
+  }
+}
+
+/**
+ * After an apology for a lost model the socket is closed, so that the carrier goes on to `/twilio/after`, which
+ * decides (today: hang up). Every other ending cuts the line.
+ */
+function leavePrompt(state: CallState & { name: 'ending' }): Transition {
+  if (state.reason !== 'model_lost' && state.reason !== 'model_unreachable') return cut(state.reason);
+  return {
+    state: { ...state, stage: 'cutting' },
+    effects: [{ do: 'arm', timer: 'cutMax' }, { do: 'closeStream' }],
+  };
+}
+
+function inFarewell(state: CallState & { name: 'ending' }, event: CallEvent): Transition {
+  switch (event.type) {
+    case 'agentSpeaks':
+      return stay({ ...state, begun: true, heard: false });
+    case 'agentTurnOver':
+      return state.begun ? settle({ ...state, said: true }) : stay(state);
+    case 'playoutDrained':
+      return settle({ ...state, heard: true });
+    case 'timer':
+    case 'modelClosed':
+      // What was said is heard out; what was not said in time, a recorded goodbye says.
+      if (event.type === 'timer' && event.timer !== 'farewellStart') return stay(state);
+      return state.begun ? settle({ ...state, said: true }) : playThenCut(state.reason, 'goodbye');
+    case 'interrupted':
+      return onFarewellInterrupted(state);
+    default:
+      return stay(state);
+  }
+}
+
+function settle(state: CallState & { name: 'ending' }): Transition {
+  return state.begun && state.said && state.heard ? cut(state.reason) : stay(state);
+}
+
+/** A caller who speaks into the goodbye is still there; only a limit of ours goes on regardless. */
+function onFarewellInterrupted(state: CallState & { name: 'ending' }): Transition {
+  if (state.reason !== 'agent_ended' && state.reason !== 'caller_idle') return stay(state);
+  return {
+    state: { name: 'live', streamLost: false },
+    effects: [
+      { do: 'disarm', timer: 'farewellMax' },
+      { do: 'disarm', timer: 'farewellStart' },
+    ],
+  };
+}
+
+function inCutting(state: CallState & { name: 'ending' }, event: CallEvent): Transition {
+  if (event.type === 'lineCut') return { state, effects: [{ do: 'closeStream' }] };
+  if (event.type === 'timer' && event.timer === 'cutMax') return finish(state.reason);
+  return stay(state);
+}

@@ -1,0 +1,28 @@
+/**
+ * Why a call ended: exactly one of these, and the label of `earshot_calls_total`.
+ */
+export const END_REASONS = [
+  /** The caller hung up: `stop`, or the carrier's status says that the call is over. */
+  'caller_hangup',
+  /** The agent called `end_call` and its goodbye was heard. */
+  'agent_ended',
+  /** An operator ended it over HTTP. */
+  'operator_hangup',
+  'max_duration',
+  /** The caller said nothing, neither after the reprompt. */
+  'caller_idle',
+  /** The model could not be reached when the call began. */
+  'model_unreachable',
+  /** The model's connection was lost in the call. */
+  'model_lost',
+  /** The carrier's socket was lost and did not come back. */
+  'carrier_lost',
+  /** The call was announced but no media stream opened. */
+  'no_stream',
+  'server_draining',
+  /** The call was refused with a busy message. */
+  'busy',
+  'internal_error',
+] as const;
+
+export type EndReason = (typeof END_REASONS)[number];

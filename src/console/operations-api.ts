@@ -1,0 +1,132 @@
+/**
+ * The HTTP side for operators and tools: health, metrics and the calls. Routes that the contract names but that are
+ * not built yet answer 501 and say so.
+ */
+import express, { type NextFunction, type Request, type Response, Router } from 'express';
+import type { Registry } from 'prom-client';
+import type { Log } from '../observe/log.js';
+import { errorText } from '../errors.js';
+import type { CallBook, CallView } from './call-view.js';
+import { requireToken } from './gatekeeper.js';
+
+export interface OperationsOptions {
+  readonly calls: CallBook;
+  readonly registry: Registry;
+  readonly consoleToken: string | undefined;
+  readonly metricsToken: string | undefined;
+  /** Opens `/debug/runs`. */
+  readonly debug: boolean;
+  readonly log: Log;
+}
+
+const PAGE_MAX = 200;
+
+const NOT_BUILT_YET = [
+  'get /',
+  'get /calls/:callSid/timeline',
+  'get /calls/:callSid/stream',
+  'post /calls',
+  'post /calls/:callSid/transfer',
+  'post /calls/:callSid/say',
+  'post /run',
+  'post /run_sse',
+  'get /run_live',
+  'get /apps/*rest',
+  'delete /apps/*rest',
+  'get /approvals',
+  'post /approvals/:id',
+] as const;
+
+export function createOperationsApi(options: OperationsOptions): Router {
+  const { calls } = options;
+  const api = Router();
+  api.get('/healthz', (_request, response) => {
+    response.json({ status: 'ok' });
+  });
+  api.get('/readyz', (_request, response) => {
+    if (calls.draining) response.status(503).json({ status: 'draining' });
+    else if (!calls.hasRoom) response.status(503).json({ status: 'full' });
+    else response.json({ status: 'ready' });
+  });
+  api.get(
+    '/metrics',
+    requireToken(options.metricsToken ?? options.consoleToken),
+    async (_request, response) => {
+      response.set('Content-Type', options.registry.contentType).send(await options.registry.metrics());
+    },
+  );
+  api.use(requireToken(options.consoleToken));
+  api.use(express.json({ limit: '64kb' }));
+  api.get('/calls', (request, response) => listCalls(calls, request, response));
+  api.get('/calls/:callSid', (request, response) => {
+    const call = calls.find(request.params.callSid);
+    if (call === undefined) response.status(404).json({ error: 'there is no such call' });
+    else response.json(call);
+  });
+  api.post('/calls/:callSid/hangup', (request, response) => {
+    if (calls.hangUp(request.params.callSid)) response.status(202).json({});
+    else response.status(404).json({ error: 'there is no such call in progress' });
+  });
+  if (options.debug) api.get('/debug/runs', (_request, response) => void response.json(calls.counts()));
+  refuseNotBuilt(api);
+  api.use((_request: Request, response: Response) => {
+    response.status(404).json({ error: 'there is no such route' });
+  });
+  return api;
+}
+
+function refuseNotBuilt(api: Router): void {
+  for (const route of NOT_BUILT_YET) {
+    const [method, path] = route.split(' ') as ['get' | 'post' | 'delete', string];
+    api[method](path, (_request, response) => {
+      response
+        .status(501)
+        .json({ error: `${method.toUpperCase()} ${path} is not built yet in this version` });
+    });
+  }
+}
+
+/** `?limit=` (1 to 200, 50 by default), `?before=` a call's `startedAt`, `?state=live|ended`. */
+function listCalls(calls: CallBook, request: Request, response: Response): void {
+  const limit = Number(request.query['limit'] ?? 50);
+  const before = request.query['before'];
+  const state = request.query['state'];
+  if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_MAX) {
+    response.status(400).json({ error: `limit must be a whole number from 1 to ${PAGE_MAX}` });
+    return;
+  }
+  if (before !== undefined && (typeof before !== 'string' || Number.isNaN(Date.parse(before)))) {
+    response.status(400).json({ error: 'before must be an ISO 8601 time' });
+    return;
+  }
+  if (state !== undefined && state !== 'live' && state !== 'ended') {
+    response.status(400).json({ error: 'state must be live or ended' });
+    return;
+  }
+  const matches = (call: CallView): boolean =>
+    (before === undefined || Date.parse(call.startedAt) < Date.parse(before)) &&
+    (state === undefined || (state === 'ended') === (call.endReason !== null));
+  const found = calls.list().filter(matches).slice(0, limit);
+  response.json({
+    calls: found.map(({ messages, ...summary }) => ({ ...summary, messages: messages.length })),
+  });
+}
+
+/** The last resort of the HTTP edge: says nothing about the inside. Errors of body parsers carry their status. */
+export function createErrorHandler(log: Log) {
+  return (error: unknown, _request: Request, response: Response, next: NextFunction): void => {
+    const status = statusOf(error);
+    if (status >= 500) log.error({ cause: errorText(error) }, 'a request failed');
+    if (response.headersSent) next(error);
+    else
+      response
+        .status(status)
+        .json({ error: status >= 500 ? 'internal error' : 'the request could not be read' });
+  };
+}
+
+function statusOf(error: unknown): number {
+  const status: unknown =
+    typeof error === 'object' && error !== null ? Reflect.get(error, 'status') : undefined;
+  return typeof status === 'number' && status >= 400 && status < 600 ? status : 500;
+}

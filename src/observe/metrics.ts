@@ -1,0 +1,245 @@
+/**
+ * The Prometheus metrics, named and defined by `docs/metrics.md`: base units, closed label sets, no personal data.
+ * Counters with a closed label set start at 0, so that a rate over the first failure is not lost.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import type { CallObserver } from './call-observer.js';
+
+export interface MetricsOptions {
+  readonly version: string;
+  readonly agent: string;
+  readonly model: string;
+  readonly endReasons: readonly string[];
+}
+
+const MODALITIES = new Set(['text', 'audio', 'image', 'video', 'document']);
+const CALL_DIRECTIONS = ['inbound', 'outbound'];
+const LATENCY_SECONDS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10];
+const GAP_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10];
+const BARGE_IN_SECONDS = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1];
+const DURATION_SECONDS = [5, 15, 30, 60, 120, 180, 300, 600, 900, 1800, 3600];
+
+export interface Metrics {
+  readonly registry: Registry;
+  readonly observer: CallObserver;
+  /** Refused webhooks and sockets, and malformed carrier messages, by kind. */
+  readonly refused: Counter<'reason'>;
+  readonly anomalies: Counter<'kind'>;
+  readonly observerFaults: Counter;
+  /** Twilio's own word on media streams. */
+  readonly streamEvents: Counter<'event'>;
+  /** 99th percentile of event-loop lag since the last call of this, in milliseconds. */
+  loopLagMs(): number;
+  close(): void;
+}
+
+/** Makes a registry of its own, so that tests can run many servers in one process. */
+export function createMetrics(options: MetricsOptions): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  const info = new Gauge({
+    name: 'earshot_info',
+    help: 'Always 1; its labels say what runs.',
+    labelNames: ['version', 'agent', 'model'] as const,
+    registers,
+  });
+  info.set({ version: options.version, agent: options.agent, model: options.model }, 1);
+  const lag = monitorEventLoopDelay({ resolution: 10 });
+  lag.enable();
+  const observer = createObserver(registers, options);
+  const loopLag = new Gauge({
+    name: 'earshot_event_loop_lag_seconds',
+    help: '99th percentile of event-loop lag since the last scrape.',
+    registers: [],
+    collect() {
+      this.set(lagMs(lag) / 1000);
+      lag.reset();
+    },
+  });
+  registry.registerMetric(loopLag);
+  const admission = monitorEventLoopDelay({ resolution: 10 });
+  admission.enable();
+  return {
+    registry,
+    observer,
+    refused: new Counter({
+      name: 'earshot_requests_refused_total',
+      help: 'Webhooks and media sockets refused at the door.',
+      labelNames: ['reason'] as const,
+      registers,
+    }),
+    anomalies: new Counter({
+      name: 'earshot_carrier_anomalies_total',
+      help: 'Carrier messages that were malformed or out of place.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    streamEvents: new Counter({
+      name: 'earshot_carrier_stream_events_total',
+      help: 'Twilio’s stream status callbacks.',
+      labelNames: ['event'] as const,
+      registers,
+    }),
+    observerFaults: new Counter({
+      name: 'earshot_observer_faults_total',
+      help: 'Exceptions thrown by observers and swallowed.',
+      registers,
+    }),
+    loopLagMs() {
+      const worst = lagMs(admission);
+      admission.reset();
+      return worst;
+    },
+    close() {
+      lag.disable();
+      admission.disable();
+      registry.clear();
+    },
+  };
+}
+
+/** The histogram counts whole sampling intervals; what is above its 10 ms resolution is lag. */
+function lagMs(histogram: ReturnType<typeof monitorEventLoopDelay>): number {
+  const p99Ms = histogram.percentile(99) / 1e6;
+  return Number.isFinite(p99Ms) ? Math.max(0, p99Ms - 10) : 0;
+}
+
+function createObserver(registers: Registry[], options: MetricsOptions): CallObserver {
+  const calls = callMetrics(registers, options.endReasons);
+  const turns = turnMetrics(registers);
+  const sound = soundMetrics(registers);
+  const model = modelMetrics(registers);
+  return { ...calls, ...turns, ...sound, ...model };
+}
+
+function callMetrics(
+  registers: Registry[],
+  endReasons: readonly string[],
+): Pick<CallObserver, 'onCallActive' | 'onCallEnded'> {
+  const active = new Gauge({
+    name: 'earshot_calls_active',
+    help: 'Calls with an open media stream.',
+    registers,
+  });
+  const total = new Counter({
+    name: 'earshot_calls_total',
+    help: 'Calls that ended, by who called whom and why they ended.',
+    labelNames: ['direction', 'end_reason'] as const,
+    registers,
+  });
+  for (const direction of CALL_DIRECTIONS) {
+    for (const end_reason of endReasons) total.inc({ direction, end_reason }, 0);
+  }
+  const duration = new Histogram({
+    name: 'earshot_call_duration_seconds',
+    help: 'From the media stream’s start to the end of the call.',
+    buckets: DURATION_SECONDS,
+    registers,
+  });
+  return {
+    onCallActive: (change) => active.inc(change),
+    onCallEnded(callDirection, endReason, durationMs) {
+      total.inc({ direction: callDirection, end_reason: endReason });
+      if (durationMs > 0) duration.observe(durationMs / 1000);
+    },
+  };
+}
+
+function turnMetrics(
+  registers: Registry[],
+): Pick<
+  CallObserver,
+  'onFirstEvent' | 'onDeltaGap' | 'onStreamStarted' | 'onStreamEnded' | 'onTurnLatency' | 'onBargeInClear'
+> {
+  const firstEvent = new Histogram({
+    name: 'earshot_time_to_first_event_seconds',
+    help: 'Start of a turn (greeting: stream start; reply: last voiced caller frame) to its first event forwarded.',
+    labelNames: ['mode', 'turn', 'model'] as const,
+    buckets: LATENCY_SECONDS,
+    registers,
+  });
+  const gap = new Histogram({
+    name: 'earshot_inter_delta_gap_seconds',
+    help: 'Between consecutive deltas of one message.',
+    labelNames: ['mode', 'cause'] as const,
+    buckets: GAP_SECONDS,
+    registers,
+  });
+  const started = new Counter({
+    name: 'earshot_streams_started_total',
+    help: 'Agent messages begun.',
+    labelNames: ['mode'] as const,
+    registers,
+  });
+  const ended = new Counter({
+    name: 'earshot_streams_total',
+    help: 'Agent messages ended, by outcome; completion rate is done / (all - interrupted).',
+    labelNames: ['mode', 'outcome'] as const,
+    registers,
+  });
+  const latency = new Histogram({
+    name: 'earshot_turn_latency_seconds',
+    help: 'Last voiced caller frame to first agent sound written to the carrier.',
+    buckets: LATENCY_SECONDS,
+    registers,
+  });
+  const bargeIn = new Histogram({
+    name: 'earshot_barge_in_clear_seconds',
+    help: 'From `interrupted` read to `clear` written.',
+    buckets: BARGE_IN_SECONDS,
+    registers,
+  });
+  const mode = 'bidi';
+  started.inc({ mode }, 0);
+  for (const outcome of ['done', 'interrupted', 'error', 'disconnected']) ended.inc({ mode, outcome }, 0);
+  return {
+    onFirstEvent: (turn, model, waitMs) => firstEvent.observe({ mode, turn, model }, waitMs / 1000),
+    onDeltaGap: (cause, gapMs) => gap.observe({ mode, cause }, gapMs / 1000),
+    onStreamStarted: () => started.inc({ mode }),
+    onStreamEnded: (outcome) => ended.inc({ mode, outcome }),
+    onTurnLatency: (latencyMs) => latency.observe(latencyMs / 1000),
+    onBargeInClear: (elapsedMs) => bargeIn.observe(elapsedMs / 1000),
+  };
+}
+
+function soundMetrics(registers: Registry[]): Pick<CallObserver, 'onUnderrun' | 'onAudioDropped'> {
+  const underruns = new Counter({
+    name: 'earshot_playout_underruns_total',
+    help: 'Times the carrier ran dry in the middle of an agent message.',
+    registers,
+  });
+  const dropped = new Counter({
+    name: 'earshot_audio_dropped_seconds_total',
+    help: 'Sound that was not passed on.',
+    labelNames: ['direction', 'reason'] as const,
+    registers,
+  });
+  return {
+    onUnderrun: () => underruns.inc(),
+    onAudioDropped: (direction, reason, droppedMs) => dropped.inc({ direction, reason }, droppedMs / 1000),
+  };
+}
+
+function modelMetrics(registers: Registry[]): Pick<CallObserver, 'onToolCall' | 'onTokens'> {
+  const tools = new Counter({
+    name: 'earshot_tool_calls_total',
+    help: 'Function calls of the model, by tool and outcome.',
+    labelNames: ['tool', 'outcome'] as const,
+    registers,
+  });
+  const tokens = new Counter({
+    name: 'earshot_model_tokens_total',
+    help: 'Tokens by the model’s own usage reports.',
+    labelNames: ['direction', 'modality'] as const,
+    registers,
+  });
+  return {
+    onToolCall: (tool, outcome) => tools.inc({ tool, outcome }),
+    onTokens(direction, modality, count) {
+      const known = modality.toLowerCase();
+      tokens.inc({ direction, modality: MODALITIES.has(known) ? known : 'other' }, count);
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/**
+ * Ends calls through Twilio's REST API. Cutting a line twice is harmless, so that everything which may have been lost
+ * on the way is tried again: network failures, 429 and 5xx. The whole attempt is bounded on the clock, whatever the
+ * other side does.
+ */
+import type { Clock } from '../clock.js';
+import { sleep } from '../clock.js';
+import type { CallSid } from '../ids.js';
+import { HANG_UP_ATTEMPT_MAX_MS, HANG_UP_ATTEMPTS_MAX, HANG_UP_MAX_MS } from '../limits.js';
+import type { Log } from '../observe/log.js';
+import type { CallControl, HangUpOutcome } from './call-control.js';
+import {
+  createRestClient,
+  readRestFailure,
+  type RestFailure,
+  type TwilioRestOptions,
+} from './twilio-rest.js';
+
+const BACKOFF_FIRST_MS = 200;
+
+/** Twilio's codes for a call that is no longer there, and for one that is not in progress any more. */
+const NOT_FOUND = 20404;
+const CALL_NOT_IN_PROGRESS = 21220;
+
+export interface TwilioCallControlOptions extends TwilioRestOptions {
+  readonly clock: Clock;
+  /** Uniform in [0, 1): spreads the retries of many calls. */
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+type RestClient = NonNullable<ReturnType<typeof createRestClient>>;
+
+function hasEnded(failure: RestFailure): boolean {
+  return failure.status === 404 || failure.code === NOT_FOUND || failure.code === CALL_NOT_IN_PROGRESS;
+}
+
+function isWorthRetrying(failure: RestFailure): boolean {
+  return failure.status === undefined || failure.status === 429 || failure.status >= 500;
+}
+
+export class TwilioCallControl implements CallControl {
+  readonly #options: TwilioCallControlOptions;
+  readonly #client: RestClient | undefined;
+
+  /** Throws what the twilio library throws for an account sid that is not one. */
+  constructor(options: TwilioCallControlOptions) {
+    this.#options = options;
+    this.#client = createRestClient(options, HANG_UP_ATTEMPT_MAX_MS);
+  }
+
+  async hangUp(callSid: CallSid): Promise<HangUpOutcome> {
+    if (this.#client === undefined) return { kind: 'unavailable' };
+    const { clock, log } = this.#options;
+    const limit = new AbortController();
+    let timeUp: (() => void) | undefined;
+    const timedOut = new Promise<HangUpOutcome>((resolve) => {
+      timeUp = () => resolve({ kind: 'failed', cause: `no answer within ${HANG_UP_MAX_MS} ms` });
+    });
+    const timer = clock.setTimer(HANG_UP_MAX_MS, () => {
+      limit.abort();
+      timeUp?.();
+    });
+    const outcome = await Promise.race([this.#tryToHangUp(this.#client, callSid, limit.signal), timedOut]);
+    timer.cancel();
+    if (outcome.kind === 'failed')
+      log.error({ callSid, cause: outcome.cause }, 'a call could not be hung up');
+    return outcome;
+  }
+
+  async #tryToHangUp(client: RestClient, callSid: CallSid, limit: AbortSignal): Promise<HangUpOutcome> {
+    const { clock, random, log } = this.#options;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await client.calls(callSid).update({ status: 'completed' });
+        return { kind: 'done' };
+      } catch (error) {
+        const failure = readRestFailure(error);
+        if (hasEnded(failure)) return { kind: 'alreadyEnded' };
+        const { cause } = failure;
+        if (limit.aborted || attempt === HANG_UP_ATTEMPTS_MAX || !isWorthRetrying(failure)) {
+          return { kind: 'failed', cause };
+        }
+        log.warn({ callSid, cause, attempt }, 'hanging up is tried again');
+      }
+      // Half of the doubling delay is fixed, the other half is jitter.
+      await sleep(clock, BACKOFF_FIRST_MS * 2 ** (attempt - 1) * (0.5 + random() / 2));
+      if (limit.aborted) return { kind: 'failed', cause: 'out of time' };
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ConfigError } from '../../../src/errors.js';
+import {
+  DIALOGUE_START,
+  type DialogueEvent,
+  type DialogueState,
+  dialogueStep,
+  parseDialogue,
+  readDialogue,
+} from '../../../src/model/rehearsal/dialogue.js';
+
+const dialogue = readDialogue();
+
+/** What is said to each event in turn. */
+function replies(events: readonly DialogueEvent[]): (string | undefined)[] {
+  let state: DialogueState = DIALOGUE_START;
+  return events.map((event) => {
+    const step = dialogueStep(dialogue, state, event);
+    state = step.state;
+    return step.reply?.say;
+  });
+}
+
+const finished: DialogueEvent = { type: 'caller_finished', cutIn: false };
+const cutIn: DialogueEvent = { type: 'caller_finished', cutIn: true };
+const text = (words: string): DialogueEvent => ({ type: 'text', text: words });
+const key = (name: string): DialogueEvent => text(`The caller pressed the key "${name}" on the phone.`);
+
+describe('the rehearsal dialogue', () => {
+  it('says in its first answer what it is and that it understands no speech', () => {
+    const [first] = replies([finished]);
+    expect(first).toMatch(/rehearsal voice/);
+    expect(first).toMatch(/not understand/);
+    expect(first).toMatch(/keypad/);
+  });
+
+  it('speaks its turns in order, ends with the function call, and stays there', () => {
+    const said = replies([...dialogue.turns.map(() => finished), finished, finished]);
+    expect(said.slice(0, dialogue.turns.length)).toEqual(dialogue.turns.map(({ say }) => say));
+    expect(said.slice(dialogue.turns.length)).toEqual([
+      dialogue.turns.at(-1)?.say,
+      dialogue.turns.at(-1)?.say,
+    ]);
+    expect(dialogue.turns.at(-1)?.call?.name).toBe('end_call');
+  });
+
+  it('answers a caller who cut in by listening, and then goes on where it was', () => {
+    expect(replies([finished, cutIn, finished])).toEqual([
+      dialogue.turns[0]?.say,
+      dialogue.interruptions[0]?.say,
+      dialogue.turns[1]?.say,
+    ]);
+    const many = replies(Array.from({ length: dialogue.interruptions.length + 1 }, () => cutIn));
+    expect(many.at(-1)).toBe(many[0]);
+  });
+
+  it('speaks text exactly when asked for it word for word', () => {
+    const greeting = 'Hello, "friend"!\nHow are you?';
+    expect(replies([text(`Greet the caller, word for word: ${JSON.stringify(greeting)}`)])).toEqual([
+      greeting,
+    ]);
+    expect(replies([text('Say this word for word: "a" and then stop')])).toEqual(['a']);
+    expect(replies([text('Say this WORD FOR WORD: no quotes')])).toEqual(['no quotes']);
+    expect(replies([text('Say this word for word: "broken')])).toEqual(['broken']);
+    expect(replies([text('word for word: ""'), text('word for word:')])).toEqual([undefined, undefined]);
+  });
+
+  it('collects the digits of an order number and reads them back at the pound key', () => {
+    const said = replies([key('1'), key('0'), key('2'), key('#'), key('#')]);
+    expect(said.slice(0, 3)).toEqual(['1.', '0.', '2.']);
+    expect(said[3]).toContain('order number 1 0 2.');
+    expect(said[4]).toContain('digits of your order number first');
+  });
+
+  it('starts the number again at the star key and knows the letter keys', () => {
+    expect(replies([key('7'), key('*'), key('4'), key('#')]).at(-1)).toContain('number 4.');
+    expect(replies([key('A')])).toEqual(['I heard the key A.']);
+  });
+
+  it('knows a key in both forms and no key in other words', () => {
+    expect(replies([text('[The caller pressed 5]'), text('The caller pressed ahead.')])).toEqual([
+      '5.',
+      dialogue.otherText.say,
+    ]);
+  });
+
+  it('asks a silent caller, says goodbye when told, and admits that it does not understand the rest', () => {
+    const [silent, end, other] = replies([
+      text('The caller has said nothing for 15 seconds. Ask whether they are still there.'),
+      text('The call must end now. Say goodbye in one short sentence.'),
+      text('What is the capital of France?'),
+    ]);
+    expect(silent).toMatch(/still there/);
+    expect(end).toMatch(/goodbye/);
+    expect(other).toBe(dialogue.otherText.say);
+  });
+
+  it('takes any events without falling over and never says nothing aloud', () => {
+    const anyEvent = fc.oneof(
+      fc.constant(finished),
+      fc.constant(cutIn),
+      fc.string({ unit: 'binary' }).map(text),
+      fc.constantFrom('', ' ', '\n\t', 'word for word: "\\', 'pressed ""', 'pressed "#"').map(text),
+    );
+    const saidNothing: unknown[] = [];
+    const property = fc.property(fc.array(anyEvent), (events) => {
+      if (replies(events).some((said) => said?.trim() === '')) saidNothing.push(events);
+    });
+    expect(() => fc.assert(property)).not.toThrow();
+    expect(saidNothing).toEqual([]);
+  });
+});
+
+describe('dialogue data', () => {
+  it('is refused with every fault and its place', () => {
+    const broken = { ...dialogue, turns: [{ say: ' ' }], keys: [{ keys: '12x', say: 'yes' }], jokes: [] };
+    expect(() => parseDialogue(broken, 'my-dialogue.json')).toThrow(ConfigError);
+    expect(() => parseDialogue(broken, 'my-dialogue.json')).toThrow(
+      /my-dialogue\.json.*turns\.0\.say.*keys\.0\.keys.*jokes/s,
+    );
+    expect(() => parseDialogue('nothing', 'x.json')).toThrow(/x\.json.*the file/s);
+  });
+
+  it('is refused by name when the file cannot be read', () => {
+    expect(() => readDialogue(new URL('file:///nowhere/missing.json'))).toThrow(
+      /missing\.json cannot be read/,
+    );
+  });
+});
