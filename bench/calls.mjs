@@ -207,9 +207,18 @@ function resultOf({ target, calls, options, result, stopped, profile, output }) 
     windowUs,
     ...rest,
     stopped,
-    ...(output === '' ? {} : { output: output.slice(-500) }),
+    serverLog: logLines(output),
     ...(profile === undefined ? {} : { profile }),
   };
+}
+
+/** The last few lines that the server logged (at `warn` and above); its banner is left out. */
+function logLines(output) {
+  return output
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .slice(-5)
+    .map((line) => line.slice(0, 300));
 }
 
 function median(values) {
