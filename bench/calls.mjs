@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { checkOut } from './other-commit.mjs';
+import { printTables, summaries } from './calls-report.mjs';
 import { round } from './load/measurements.mjs';
 import { commitOf, machineFields, pinned, unpinnedBecause } from './machine.mjs';
 import { summarizeProfile } from './profile-summary.mjs';
-import { number, table } from './table.mjs';
 import { SERVER_CORE, startTarget } from './target.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -21,18 +21,6 @@ const LOAD_CORE = 1;
 const MULAW_BYTES_PER_MS = 8;
 /** The relay passes 24 kHz PCM16 on as it is. */
 const PCM24K_BYTES_PER_MS = 48;
-
-/** Counts that are 0 in a clean run; docs/performance.md says what each means. */
-const ODDITIES = [
-  'framesLost',
-  'framesUnknown',
-  'clearsMissed',
-  'clearsUnasked',
-  'turnsCutShort',
-  'mediaWithoutSpeech',
-  'modelStrays',
-  'modelSocketsLeft',
-];
 
 export const CALLS_HELP = `node bench/calls.mjs [options]   (build first: npm run build)
   --calls LIST      numbers of calls, by commas (50,100,200)
@@ -219,79 +207,6 @@ function logLines(output) {
     .filter((line) => line.startsWith('{'))
     .slice(-5)
     .map((line) => line.slice(0, 300));
-}
-
-function median(values) {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-}
-
-/** A line for each target but the relay: cost against the relay, medians over rounds; memory slope of each. */
-function summaries(results) {
-  const of = (target, calls) => results.filter((r) => r.target === target && r.calls === calls);
-  return [...new Set(results.map((r) => r.target))].map((target) => {
-    const own = results.filter((r) => r.target === target).map((r) => r.calls);
-    const counts = [...new Set(own)].sort((a, b) => a - b);
-    const cpu = (name, calls) => median(of(name, calls).map((r) => r.cpuMsPerCallSecond));
-    const settledMb = (calls) => median(of(target, calls).map((r) => r.residentMb.settled));
-    const [fewest, most] = [counts[0], counts.at(-1)];
-    return {
-      bench: 'calls-summary',
-      target,
-      cpuAgainstRelay: counts
-        .filter((calls) => target !== 'relay' && of('relay', calls).length > 0)
-        .map((calls) => ({ calls, ratio: round(cpu(target, calls) / cpu('relay', calls)) })),
-      memoryKbPerCall:
-        fewest === most ? null : Math.round(((settledMb(most) - settledMb(fewest)) * 1024) / (most - fewest)),
-      memoryFromCalls: fewest,
-      memoryToCalls: most,
-    };
-  });
-}
-
-function printTables(results, totals) {
-  const rows = results.map((r) => [
-    `${r.target} ${r.calls}`,
-    number(r.cpuMsPerCallSecond, 2),
-    number(r.coreShare * 100, 0),
-    r.othersOnCoreShare === null ? number(undefined) : number(r.othersOnCoreShare * 100, 0),
-    number(r.frameToModelMs.p50, 2),
-    number(r.frameToModelMs.p99, 2),
-    number(r.interruptedToClearMs.p50, 2),
-    number(r.interruptedToClearMs.p99, 2),
-    number(r.firstSoundMs.p50, 1),
-    number(r.dryMsPerCallMinute, 1),
-    number(r.residentMb.settled, 0),
-    number(r.generatorLagMs.p99, 1),
-  ]);
-  const header =
-    'target calls|CPU ms/call-s|core %|others %|frame→model p50|p99|interrupted→clear p50|p99|first sound p50|dry ms/call-min|RSS MB|load late p99';
-  console.log(`\n${table(header.split('|'), rows)}`);
-  for (const { target, cpuAgainstRelay, memoryKbPerCall, memoryFromCalls, memoryToCalls } of totals) {
-    const ratios = cpuAgainstRelay
-      .map(({ calls, ratio }) => `${number(ratio, 2)} at ${calls} calls`)
-      .join(', ');
-    if (ratios !== '') console.log(`${target}: CPU against the relay ${ratios}`);
-    if (memoryKbPerCall !== null) {
-      console.log(
-        `${target}: ${memoryKbPerCall} KB a call, from ${memoryFromCalls} to ${memoryToCalls} calls`,
-      );
-    }
-  }
-  for (const result of results) {
-    const odd = ODDITIES.filter((name) => result[name] > 0).map((name) => `${name} ${result[name]}`);
-    if (odd.length > 0) console.log(`${result.target} ${result.calls}: ${odd.join(', ')}`);
-  }
-  for (const { target, calls, profile } of results.filter((r) => r.profile !== undefined)) {
-    const part = (entries) =>
-      table(
-        ['self', 'ms', '%'],
-        entries.map((e) => [e.name, number(e.ms, 1), number(e.share * 100, 1)]),
-      );
-    console.log(`\n${target}, ${calls} calls: busy ${profile.busyMs} ms of the window`);
-    console.log(`${part(profile.functions)}\n\n${part(profile.files)}`);
-  }
 }
 
 /** What makes a run broken, as text; undefined for a sound one. */
