@@ -430,8 +430,6 @@ describe('the phone at the end of a call', () => {
   });
 
   it('gives up a call that has lasted four hours', async () => {
-    class SparseClock extends VirtualClock {}
-    clock = new SparseClock();
     server.answers.set('/twilio/voice', { body: '<Response><Pause length="20000"/></Response>' });
     const phone = phoneFor();
     const over = phone.call();
