@@ -1,6 +1,7 @@
 /**
  * `npm run doctor`: checks what a real number needs, in the order in which a call needs it, and says what to mend.
- * Reads and connects only; changes nothing. Exit 0 when all is well, 1 when something is to mend, 78 on a bad variable.
+ * Takes the environment as the server does; reads and connects only, changes nothing. Exit 0 when all is well, 1 when
+ * something is to mend, 78 on a bad variable.
  */
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { config as loadDotenv } from 'dotenv';

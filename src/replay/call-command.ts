@@ -1,7 +1,8 @@
 /**
  * `npm run call`: plays a caller's recording through a server in real time, shows both sides while it lasts, writes
  * what the caller heard and prints the transcript with what the call was like. The phone runs in this process, so its
- * pacing does not depend on the server; its own lateness is among the figures. Exit code 0 after a clean call, else 1.
+ * pacing does not depend on the server; its own lateness is among the figures. Takes the server's tokens and address
+ * from `.env` and the environment. Exit code 0 after a clean call, else 1.
  */
 import { readFileSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

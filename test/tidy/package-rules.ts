@@ -20,6 +20,7 @@ export interface LockedPackage {
   readonly engines?: { readonly node?: string };
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
 export interface PackageLock {
@@ -57,6 +58,24 @@ export function lockBreaches(lock: PackageLock): string[] {
         : []),
     ];
   });
+}
+
+/** Where Node finds a package that is asked for at `path`: the nearest `node_modules` upwards. */
+function resolves(lock: PackageLock, path: string, name: string): boolean {
+  const levels = path === '' ? [] : path.split('/node_modules/');
+  const places = levels.map(
+    (_, depth) => `${levels.slice(0, depth + 1).join('/node_modules/')}/node_modules/${name}`,
+  );
+  return [`node_modules/${name}`, ...places].some((place) => lock.packages[place] !== undefined);
+}
+
+/** Every package that another asks for has an entry, optional ones too: npm 11 installs nothing where one is missing. */
+export function completenessBreaches(lock: PackageLock): string[] {
+  return Object.entries(lock.packages).flatMap(([path, locked]) =>
+    Object.keys({ ...locked.dependencies, ...locked.devDependencies, ...locked.optionalDependencies })
+      .filter((name) => !resolves(lock, path, name))
+      .map((name) => `${path} asks for ${name}, which is not in the lock file`),
+  );
 }
 
 /** `| package | the Node range that it asks for | reason |` for each dependency. */

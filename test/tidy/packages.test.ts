@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
+  completenessBreaches,
   lockBreaches,
   reasonBreaches,
   scriptTargetBreaches,
@@ -84,6 +85,27 @@ describe('package-lock.json', () => {
     expect(lockBreaches(lockOf({}))).toEqual([]);
     expect(lockBreaches(lockOf(change))).toHaveLength(1);
   });
+});
+
+describe('what packages ask for', () => {
+  test('is all in the lock file', () => {
+    expect(completenessBreaches(lock)).toEqual([]);
+  });
+
+  test.each(['dependencies', 'optionalDependencies'])(
+    'the rule finds a gap in %s, and looks upwards',
+    (field) => {
+      const bad = lockOf({ [field]: { bytes: '^1.0.0' } }).packages;
+      const nested = {
+        'node_modules/ws/node_modules/bytes': {},
+        'node_modules/ws/node_modules/bytes/node_modules/a': {},
+      };
+      const inner = { 'node_modules/ws/node_modules/bytes/node_modules/b': { [field]: { a: '1' } } };
+      expect(completenessBreaches({ packages: bad })).toHaveLength(1);
+      expect(completenessBreaches({ packages: { ...bad, 'node_modules/bytes': {} } })).toEqual([]);
+      expect(completenessBreaches({ packages: { ...bad, ...nested, ...inner } })).toEqual([]);
+    },
+  );
 });
 
 describe('docs/dependencies.md', () => {

@@ -59,16 +59,16 @@ export function timeAndChanceBreaches(files: readonly ProjectFile[]): string[] {
   });
 }
 
-/** A command may read the environment where its header comment says so. */
-function isDocumentedCommand(file: ProjectFile): boolean {
+/** A process's own file may read the environment where its header comment says so. */
+function isDocumentedEntry(file: ProjectFile): boolean {
   const header = /^(#!.*\n)?\/\*\*[\s\S]*?\*\//.exec(file.text)?.[0] ?? '';
-  return file.path.startsWith('src/replay/') && /\benvironment\b/.test(header);
+  return /^src\/(replay\/|main\.ts$|doctor\.ts$)/.test(file.path) && /\benvironment\b/.test(header);
 }
 
-/** The environment is read once, in `config.ts`. */
+/** The environment is read once: by an entry file, which hands it to `config.ts`. */
 export function environmentBreaches(files: readonly ProjectFile[]): string[] {
   return files.filter(isProduct).flatMap((file) => {
-    if (file.path === 'src/config.ts' || isDocumentedCommand(file)) return [];
+    if (file.path === 'src/config.ts' || isDocumentedEntry(file)) return [];
     const reads = memberNames(visitSyntax(file))
       .filter(({ name }) => name === 'process.env')
       .map(({ name, start }) => breach(file, { what: name, start }));

@@ -63,7 +63,7 @@ describe('time and chance', () => {
 });
 
 describe('the environment', () => {
-  test('is read only by config.ts and by commands that say so', () => {
+  test('is read only by config.ts and by entry files that say so', () => {
     expect(environmentBreaches(files)).toEqual([]);
   });
 
@@ -78,11 +78,12 @@ describe('the environment', () => {
     expect(environmentBreaches(sample(text))).toHaveLength(1);
   });
 
-  test('the rule asks a command to name the environment in its header', () => {
+  test('the rule asks an entry file to name the environment in its header', () => {
     const read = 'const a = process.env.PORT;\n// environment\n';
     const said = `/**\n * Plays a call; takes PORT from the environment.\n */\n${read}`;
     expect(environmentBreaches(sample(read, 'src/replay/a.ts'))).toHaveLength(1);
     expect(environmentBreaches(sample(said, 'src/replay/a.ts'))).toEqual([]);
+    expect(environmentBreaches(sample(read, 'src/main.ts'))).toHaveLength(1);
     expect(environmentBreaches(sample(said))).toHaveLength(1);
   });
 });

@@ -23,6 +23,8 @@ export interface ImportLine {
   /** Erased by the compiler: `import type`, `export type … from`, `import('x').T`. */
   readonly typeOnly: boolean;
   readonly reexport: boolean;
+  /** Named by `new URL(…, import.meta.url)`: loaded by a worker or started as a process. */
+  readonly byUrl: boolean;
   readonly line: number;
   /** Names as the other module exports them. */
   readonly names: readonly string[];
@@ -91,7 +93,8 @@ export function importLines(file: ProjectFile, visits = visitSyntax(file)): Impo
     if (specifier === undefined) return [];
     const typeOnly =
       node['importKind'] === 'type' || node['exportKind'] === 'type' || node.type === 'TSImportType';
-    return [{ specifier, typeOnly, reexport, line: lineAt(file, node.start), names: namesFrom(node) }];
+    const line = lineAt(file, node.start);
+    return [{ specifier, typeOnly, reexport, byUrl: !loads, line, names: namesFrom(node) }];
   });
 }
 
