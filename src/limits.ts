@@ -40,6 +40,8 @@ export const CALLER_BACKLOG_MAX_MS = 5_000;
 export const CALLER_BACKLOG_AGE_MAX_MS = 5_000;
 /** Bytes unsent on the model's socket above which caller audio is held back (about 1.4 s of realtimeInput). */
 export const MODEL_BUFFERED_MAX_BYTES = 64 * 1024;
+/** When nothing has come from the carrier for this long, silence is fed, so that the model notices a pause. */
+export const CALLER_IDLE_FILL_AFTER_MS = 750;
 
 // --- The carrier's doors ------------------------------------------------------------------------------------
 
