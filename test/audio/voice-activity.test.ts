@@ -20,10 +20,13 @@ const speakers = {
   designLowpass,
 };
 
+/** Speech synthesis takes a second or two, and many times that on a machine that is busy with something else. */
+const SLOW_MACHINE_MS = 180_000;
+
 let call: SpokenCall;
 beforeAll(async () => {
   call = await spokenCall(speakers);
-});
+}, SLOW_MACHINE_MS);
 
 /** What a new detector says of each frame. */
 function verdictsOn(samples: readonly number[]): boolean[] {
