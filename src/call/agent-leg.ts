@@ -210,15 +210,15 @@ export class AgentLeg {
   }
 
   #closeHeard(): void {
-    for (const message of [...this.#messages]) {
-      if (message.turnOver && message.soundEnded && message.isHeard) this.#close(message, false);
-    }
+    const heard = this.#messages.filter(
+      (message) => message.turnOver && message.soundEnded && message.isHeard,
+    );
+    for (const message of heard) this.#close(message, false);
   }
 
   #closeAll(interrupted: boolean): void {
-    for (const message of [...this.#messages]) {
-      this.#close(message, interrupted && !(message.turnOver && message.isHeard));
-    }
+    const open = this.#messages.slice();
+    for (const message of open) this.#close(message, interrupted && !(message.turnOver && message.isHeard));
   }
 
   #closeOldest(): void {

@@ -114,8 +114,8 @@ export class CallRegistry implements VoiceDoor, CallBook {
   }
 
   list(): readonly CallView[] {
-    const live = [...this.#calls.values()].map((call) => call.view()).reverse();
-    return [...live, ...[...this.#ended.values()].map((ended) => ended.view).reverse()];
+    const live = [...this.#calls.values()].map((call) => call.view()).toReversed();
+    return [...live, ...[...this.#ended.values()].map((ended) => ended.view).toReversed()];
   }
 
   find(callSid: string): CallView | undefined {

@@ -19,7 +19,7 @@ import {
   STREAM_RETURN_TIMEOUT_MS,
   TICK_MS,
 } from '../limits.js';
-import type { ConnectLive, FunctionCall, LiveConnection } from '../model/live-connection.js';
+import type { ConnectLive, FunctionCall, LiveClose, LiveConnection } from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
 import type { CallControl } from '../telephony/call-control.js';
@@ -42,6 +42,7 @@ import { IdleWatch } from './idle-watch.js';
 import { CALLER_IS_BACK, CALL_MUST_END, LINE_RULES, callerSilent, keyPressed } from './line-texts.js';
 import { Mailbox } from './mailbox.js';
 import { type ConversationEvent, liveListener } from './live-events.js';
+import { ModelLink } from './model-link.js';
 import type { Prompts } from './prompts.js';
 
 /** What every call of a server shares. */
@@ -89,8 +90,7 @@ export class Call {
   #stream: MediaStream | undefined;
   #streamsOpened = 0;
   #afters = 0;
-  #connecting: AbortController | undefined;
-  #model: LiveConnection | undefined;
+  readonly #link: ModelLink;
   readonly #announcedWallMs: number;
   #firstStreamAtMs: number | undefined;
   #endedAtMs: number | undefined;
@@ -116,6 +116,17 @@ export class Call {
       events: {
         onAgentSpeaks: () => this.post({ type: 'agentSpeaks' }),
         onPlayoutDrained: () => this.post({ type: 'playoutDrained' }),
+      },
+    });
+    this.#link = new ModelLink({
+      callSid: webhook.callSid,
+      connectLive: deps.connectLive,
+      log: deps.log,
+      onReady: (model) => this.#onModelReady(model),
+      onFailed: () => this.guard(() => this.post({ type: 'modelFailed' })),
+      onGone: (lost) => {
+        this.#conversation.detachModel();
+        if (lost) this.post({ type: 'modelClosed' });
       },
     });
     this.#idle = new IdleWatch({
@@ -147,7 +158,7 @@ export class Call {
 
   /** A model is connected or connecting for it and no stream has opened yet. */
   get isPrewarm(): boolean {
-    return this.#state.name === 'announced' && (this.hasModel || this.#connecting !== undefined);
+    return this.#state.name === 'announced' && this.#link.isAlive;
   }
 
   get hasStream(): boolean {
@@ -155,7 +166,7 @@ export class Call {
   }
 
   get hasModel(): boolean {
-    return this.#model !== undefined;
+    return this.#link.model !== undefined;
   }
 
   get timerCount(): number {
@@ -248,12 +259,17 @@ export class Call {
     try {
       run();
     } catch (error) {
-      this.#deps.log.error({ callSid: this.callSid, cause: errorText(error) }, 'a fault inside the call');
-      try {
-        this.post({ type: 'fault' });
-      } catch {
-        this.#finish('internal_error');
-      }
+      this.fault(error);
+    }
+  }
+
+  /** Something inside threw: the caller hears an apology, other calls nothing. */
+  fault(error: unknown): void {
+    this.#deps.log.error({ callSid: this.callSid, cause: errorText(error) }, 'a fault inside the call');
+    try {
+      this.post({ type: 'fault' });
+    } catch {
+      this.#finish('internal_error');
     }
   }
 
@@ -303,6 +319,8 @@ export class Call {
       case 'greet':
         this.#idle.start();
         return this.#conversation.greet(this.#options.agent.greeting);
+      case 'dropStream':
+        return this.#dropStream();
       case 'welcomeBack':
         return this.#conversation.ask(CALLER_IS_BACK);
       case 'arm':
@@ -314,7 +332,7 @@ export class Call {
       case 'play':
         return this.#conversation.play(effect.prompt);
       case 'closeModel':
-        return this.#closeModel();
+        return this.#link.close();
       case 'cutLine':
         return this.#cutLine();
       case 'closeStream':
@@ -356,7 +374,7 @@ export class Call {
       this.#conversation.takeNote(),
       this.#deps.observer,
     );
-    this.#model?.sendToolResponse(responses);
+    this.#link.model?.sendToolResponse(responses);
     if (ends) this.#apply({ type: 'agentEnds', spoken, heard: this.#conversation.isSilent });
   }
 
@@ -364,34 +382,22 @@ export class Call {
 
   #connect(): void {
     const { agent } = this.#options;
-    const { log } = this.#deps;
-    const connecting = new AbortController();
-    this.#connecting = connecting;
-    const setup = {
-      instruction: `${instructionOf(agent, this.identity)}\n\n${LINE_RULES}`,
-      voice: agent.runConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig.voiceName,
-      languageCode: agent.runConfig?.speechConfig?.languageCode,
-      functionDeclarations: BUILT_IN_TOOLS,
-    };
-    this.#deps.connectLive(setup, liveListener(this, this.#conversation), connecting.signal).then(
-      (model) => this.guard(() => this.#onModelReady(model, connecting)),
-      (error: unknown) => {
-        if (!connecting.signal.aborted) {
-          log.error({ callSid: this.callSid, cause: errorText(error) }, 'the model could not be reached');
-        }
-        if (this.#connecting === connecting) this.#connecting = undefined;
-        this.post({ type: 'modelFailed' });
+    this.#link.connect(
+      {
+        instruction: `${instructionOf(agent, this.identity)}\n\n${LINE_RULES}`,
+        voice: agent.runConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig.voiceName,
+        languageCode: agent.runConfig?.speechConfig?.languageCode,
+        functionDeclarations: BUILT_IN_TOOLS,
       },
+      liveListener(this, this.#conversation),
     );
   }
 
-  #onModelReady(model: LiveConnection, connecting: AbortController): void {
-    if (this.#connecting !== connecting || connecting.signal.aborted) return model.close();
-    this.#connecting = undefined;
-    this.#model = model;
-    this.#deps.log.info({ callSid: this.callSid, model: model.modelName }, 'model connected');
-    this.#conversation.attachModel(model);
-    this.post({ type: 'modelReady' });
+  #onModelReady(model: LiveConnection): void {
+    this.guard(() => {
+      this.#conversation.attachModel(model);
+      this.post({ type: 'modelReady' });
+    });
   }
 
   /** The model will drop the connection soon. Moving to another one is not built yet: the drop is a lost model. */
@@ -403,38 +409,19 @@ export class Call {
   }
 
   /** The model's socket closed, by whomever. */
-  onModelClosed(close: { code: number; reason: string; local: boolean }): void {
-    if (this.#model === undefined) return;
-    this.#model = undefined;
-    this.#conversation.detachModel();
-    if (close.local) return;
-    this.#deps.log.warn(
-      { callSid: this.callSid, code: close.code, pii: { reason: close.reason } },
-      'the model’s connection was lost',
-    );
-    this.post({ type: 'modelClosed' });
-  }
-
-  #closeModel(): void {
-    this.#connecting?.abort();
-    this.#connecting = undefined;
-    const model = this.#model;
-    this.#model = undefined;
-    if (model === undefined) return;
-    this.#conversation.detachModel();
-    model.close();
+  onModelClosed(close: LiveClose): void {
+    this.#link.onClose(close);
   }
 
   #streamListener(stream: MediaStream): MediaStreamListener {
     const isCurrent = (): boolean => this.#stream === stream;
     return {
       onMedia: (mulaw, timestampMs) => {
+        if (!isCurrent()) return;
         try {
-          if (isCurrent()) this.#conversation.onCallerMedia(mulaw, timestampMs);
+          this.#conversation.onCallerMedia(mulaw, timestampMs);
         } catch (error) {
-          this.guard(() => {
-            throw error;
-          });
+          this.fault(error);
         }
       },
       onDtmf: (digit) => this.guard(() => isCurrent() && this.post({ type: 'dtmf', digit })),
@@ -473,7 +460,7 @@ export class Call {
     this.#endedAtMs = this.#deps.clock.nowMs();
     this.#state = { name: 'ended', reason };
     this.#idle.stop();
-    this.#closeModel();
+    this.#link.close();
     const stream = this.#stream;
     this.#stream = undefined;
     this.#conversation.close();

@@ -27,6 +27,7 @@ export class CallerLeg {
   readonly #gaps: CallerGaps;
   readonly #upsampler: CallerUpsampler;
   readonly #voice: VoiceActivity;
+  readonly #observer: CallObserver;
   readonly #backlog: CallerBacklog;
   #model: LiveConnection | undefined;
   #lastVoicedAtMs: number | undefined;
@@ -36,6 +37,7 @@ export class CallerLeg {
     this.#gaps = options.gaps;
     this.#upsampler = options.upsampler;
     this.#voice = options.voice;
+    this.#observer = options.observer;
     this.#backlog = new CallerBacklog(options);
   }
 
@@ -74,6 +76,8 @@ export class CallerLeg {
   }
 
   release(): void {
+    const { unfilledMs } = this.#gaps.counts;
+    if (unfilledMs > 0) this.#observer.onAudioDropped('inbound', 'gap_too_long', unfilledMs);
     this.#model = undefined;
     this.#backlog.clear();
     this.#upsampler.release();

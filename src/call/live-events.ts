@@ -19,6 +19,7 @@ export type ConversationEvent =
 export interface LiveEventsCall {
   post(event: CallEvent | ConversationEvent): void;
   guard(run: () => void): void;
+  fault(error: unknown): void;
   onGoAway(timeLeftMs: number): void;
   onModelClosed(close: LiveClose): void;
 }
@@ -37,7 +38,11 @@ export function liveListener(call: LiveEventsCall, conversation: LiveEventsConve
       post({ type: 'interrupted' });
     },
     onAudio(pcm24k) {
-      call.guard(() => conversation.onAgentAudio(pcm24k));
+      try {
+        conversation.onAgentAudio(pcm24k);
+      } catch (error) {
+        call.fault(error);
+      }
     },
     onInputTranscription: (text) => post({ type: 'inputTranscription', text }),
     onOutputTranscription: (text) => post({ type: 'outputTranscription', text }),
