@@ -54,8 +54,8 @@ const BLOCK_BYTES = BLOCK_MS * MULAW_BYTES_PER_MS;
 const PAUSE_IN_SPEECH_MS = 500;
 /** A click is no sound. */
 const SOUND_MIN_MS = 60;
-/** A queue that was empty for longer than this was the end of an utterance, not a gap in it. */
-const DRY_GAP_MAX_MS = 1_000;
+/** A queue that was empty for longer than any pause in speech was the end of an utterance, not a gap in it. */
+const DRY_GAP_MAX_MS = PAUSE_IN_SPEECH_MS;
 /** Levels in dBFS. Sound lies this much over the side's own noise floor, within these bounds. */
 const OVER_FLOOR_DB = 10;
 const THRESHOLD_MIN_DB = -50;
@@ -160,14 +160,14 @@ function bargeIns(
   });
 }
 
-/** Gaps after which the same utterance went on: short, not made by `clear`, and the caller silent meanwhile. */
+/** Gaps after which the same utterance went on: short, not made by `clear`, and no caller finished in them. */
 function dryGapsMs(record: PhoneRecord, said: readonly SoundSpan[]): number[] {
   const { stretches } = record;
   return stretches.flatMap((stretch, index) => {
     const next = stretches[index + 1];
     if (next === undefined || stretch.endedBy !== 'dry') return [];
     const [fromMs, toMs] = [msOf(stretch.end), msOf(next.start)];
-    const spoken = said.some((span) => span.startMs < toMs && span.endMs > fromMs);
-    return spoken || toMs - fromMs > DRY_GAP_MAX_MS ? [] : [toMs - fromMs];
+    const isAnswer = said.some((span) => span.endMs > fromMs && span.endMs <= toMs);
+    return isAnswer || toMs - fromMs > DRY_GAP_MAX_MS ? [] : [toMs - fromMs];
   });
 }

@@ -113,15 +113,16 @@ describe('what a call was like, from the caller’s side alone', () => {
     const stretches = [
       stretch(0, 500),
       stretch(530, 900), // 30 ms dry
-      stretch(1_900.5, 2_000), // over a second: another utterance
-      stretch(2_400, 2_600), // the caller spoke in between
+      stretch(1_400.5, 2_000), // over half a second: another utterance
+      stretch(2_400, 2_600), // the caller spoke in between: an answer
       stretch(2_612, 2_800, 'cleared'), // 12 ms dry
       stretch(2_900, 3_000), // behind a clear
+      stretch(3_005, 3_100), // 5 ms dry, although the caller speaks over it
     ];
-    const said = concat(silence(2_100), tone(200), silence(700));
-    expect(callStatistics(recordOf({ said, heard: silence(3_000), stretches }))).toMatchObject({
-      dryMs: 42,
-      dryGaps: 2,
+    const said = concat(silence(2_100), tone(200), silence(650), tone(400));
+    expect(callStatistics(recordOf({ said, heard: silence(3_350), stretches }))).toMatchObject({
+      dryMs: 47,
+      dryGaps: 3,
     });
   });
 });
