@@ -80,8 +80,6 @@ export class HeardPosition {
     if (mark > this.#lastMark || mark < this.#oldestMark()) return;
     this.#returnsMarks = true;
     if (mark <= this.#returnedMark) return;
-    // Sealed before the anchor moves, so that the position never falls back.
-    this.heardMs(nowMs);
     this.#anchor(mark, this.#positionOf(mark), nowMs);
   }
 

@@ -360,7 +360,6 @@ export class Playout {
     for (const utterance of this.#utterances.splice(0, count)) this.#finish(utterance, heardMs);
     this.#startBuffer.endWait();
     this.#sinceMarkMs = 0;
-    this.#stalled = false;
   }
 
   /** Drops the utterances behind `last`, of which nothing was sent. */

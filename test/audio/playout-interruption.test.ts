@@ -103,6 +103,28 @@ describe('Playout.clear', () => {
     expect(line.clock.pendingTimers).toBe(0);
   });
 
+  it('calls nobody back if the carrier goes away within a send', () => {
+    const line = new PlayoutLine();
+    line.send = () => line.playout.close();
+    line.say(1_000);
+    line.clock.advance(2_000);
+    expect(line.events).toEqual([]);
+    expect(line.clock.pendingTimers).toBe(0);
+  });
+
+  it('counts the sound up to the first mark anew after a clear', () => {
+    const line = new PlayoutLine();
+    line.say(120);
+    line.playout.clear();
+    line.say(400);
+    expect(line.sent.map(({ mark }) => mark)).toEqual([
+      ...Array(3).fill(undefined),
+      undefined,
+      ...[1, 2, 3].map(() => undefined),
+      'g2:m1',
+    ]);
+  });
+
   it('lets an observer start the next utterance when one is heard', () => {
     const line = new PlayoutLine();
     line.react = (event) => {

@@ -193,6 +193,36 @@ describe('Playout running dry', () => {
     expect(line.events.at(-1)).toBe('underrun 100 model');
   });
 
+  it('counts each underrun of an utterance, and grows the start buffer for each', () => {
+    const line = new PlayoutLine();
+    const utterance = line.say(200);
+    for (let round = 1; round <= 3; round += 1) {
+      line.clock.advance(400);
+      line.playout.push(utterance, soundOf(200));
+      expect(line.playout.startBufferMs).toBe(round * START_BUFFER_STEP_MS);
+    }
+    expect(line.events).toEqual(['first 1', ...Array(3).fill('underrun 200 model')]);
+  });
+
+  it('waits anew for each start, whether the last wait ran out or was cut off', () => {
+    const line = new PlayoutLine();
+    stutter(line, 100, 300);
+    const before = line.sentMs;
+    line.say(20);
+    line.clock.advance(START_BUFFER_WAIT_MAX_MS);
+    expect(line.sentMs).toBe(before + 20);
+    line.clock.advance(500);
+    line.say(20);
+    line.clock.advance(START_BUFFER_WAIT_MAX_MS - 1);
+    expect(line.sentMs).toBe(before + 20);
+    line.playout.clear();
+    line.say(20);
+    line.clock.advance(START_BUFFER_WAIT_MAX_MS - 1);
+    expect(line.sentMs).toBe(before + 20);
+    line.clock.advance(1);
+    expect(line.sentMs).toBe(before + 40);
+  });
+
   it('waits for the start buffer before the next utterance, up to the bound', () => {
     const line = new PlayoutLine();
     stutter(line, 100, 300);
@@ -245,6 +275,15 @@ describe('Playout running dry', () => {
     expect(line.events).toEqual(['first 1', 'underrun 260 late', 'heard 1', 'drained']);
     expect(line.ear.heard()).toEqual(Buffer.from(soundOf(1_000)));
     expect(line.ear.queuedMaxMs).toBe(PLAYOUT_LEAD_MS);
+    expect(line.playout.startBufferMs).toBe(0);
+  });
+
+  it('still blames itself when the model brings more before the late timer', () => {
+    const line = new PlayoutLine();
+    const utterance = line.say(1_000);
+    line.clock.stall(400);
+    line.playout.push(utterance, soundOf(1_000));
+    expect(line.events).toEqual(['first 1', 'underrun 240 late']);
     expect(line.playout.startBufferMs).toBe(0);
   });
 
@@ -326,6 +365,35 @@ describe('Playout marks and ends', () => {
     line.clock.advance(1);
     expect(line.events).toEqual(['first 1', 'heard 1', 'drained']);
     expect(line.clock.pendingTimers).toBe(0);
+  });
+
+  it('goes on from an utterance whose last mark was lost', () => {
+    const line = new PlayoutLine((name) => (name === 'g1:m1' ? [0] : []));
+    const first = line.playout.playClip(soundOf(320));
+    const second = line.playout.playClip(soundOf(4_000));
+    line.clock.advance(320 + LAST_MARK_GRACE_MS - 1);
+    expect([line.playout.heardMs(first), line.playout.heardMs(second)]).toEqual([320, 0]);
+    line.clock.advance(201);
+    expect(line.events).toEqual(['first 1', 'first 2', 'heard 1']);
+    // Up to the first mark of the second, as that has not come back either.
+    expect(line.playout.heardMs(second)).toBe(MARK_INTERVAL_MS);
+  });
+
+  it('sends nothing from within a send, even to a carrier that returns marks within it', () => {
+    const line = new PlayoutLine();
+    const send = line.send.bind(line);
+    let depth = 0;
+    line.send = (mulaw, mark) => {
+      expect((depth += 1)).toBe(1);
+      send(mulaw, mark);
+      if (mark !== undefined) line.playout.onMark(mark);
+      depth -= 1;
+    };
+    line.playout.playClip(soundOf(90));
+    line.playout.playClip(soundOf(500));
+    line.clock.advance(2_000);
+    expect(line.ear.heard()).toHaveLength(600 * 8);
+    expect(line.events).toEqual(['first 1', 'first 2', 'heard 1', 'heard 2', 'drained']);
   });
 
   it('does not take a mark that comes back too early for the end of the sound', () => {
