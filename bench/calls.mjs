@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { checkOut } from './other-commit.mjs';
+import { printTables, summaries } from './calls-report.mjs';
 import { round } from './load/measurements.mjs';
 import { commitOf, machineFields, pinned, unpinnedBecause } from './machine.mjs';
 import { summarizeProfile } from './profile-summary.mjs';
-import { number, table } from './table.mjs';
 import { SERVER_CORE, startTarget } from './target.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -21,18 +21,6 @@ const LOAD_CORE = 1;
 const MULAW_BYTES_PER_MS = 8;
 /** The relay passes 24 kHz PCM16 on as it is. */
 const PCM24K_BYTES_PER_MS = 48;
-
-/** Counts that are 0 in a clean run; docs/performance.md says what each means. */
-const ODDITIES = [
-  'framesLost',
-  'framesUnknown',
-  'clearsMissed',
-  'clearsUnasked',
-  'turnsCutShort',
-  'mediaWithoutSpeech',
-  'modelStrays',
-  'modelSocketsLeft',
-];
 
 export const CALLS_HELP = `node bench/calls.mjs [options]   (build first: npm run build)
   --calls LIST      numbers of calls, by commas (50,100,200)
@@ -144,7 +132,7 @@ async function runOnce(target, calls, options) {
     });
     const ended = server.exit.then((how) => ({ type: 'failed', reason: `the server ended: ${how}` }));
     const answer = await Promise.race([generator.next(), ended]);
-    if (answer.type === 'failed') throw new Error(`${target.name}, ${calls} calls: ${answer.reason}`);
+    if (answer.type === 'failed') throw new Error(answer.reason);
     const stopped = await server.stop();
     const profile = options.profile
       ? summarizeProfile({
@@ -173,6 +161,16 @@ async function runOnce(target, calls, options) {
   }
 }
 
+/** A run that broke is told and the rest goes on: `{ result?, fault? }`. */
+async function tryOnce(target, calls, options) {
+  try {
+    const result = await runOnce(target, calls, options);
+    return { result, fault: faultOf(result) };
+  } catch (error) {
+    return { fault: error.message };
+  }
+}
+
 function resultOf({ target, calls, options, result, stopped, profile, output }) {
   const { serverCpuMs, serverCoreMs, windowUs, dryMs, residentKb, ...rest } = result;
   const callSeconds = calls * result.seconds;
@@ -197,81 +195,18 @@ function resultOf({ target, calls, options, result, stopped, profile, output }) 
     windowUs,
     ...rest,
     stopped,
-    ...(output === '' ? {} : { output: output.slice(-500) }),
+    serverLog: logLines(output),
     ...(profile === undefined ? {} : { profile }),
   };
 }
 
-function median(values) {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-}
-
-/** A line for each target but the relay: cost against the relay, medians over rounds; memory slope of each. */
-function summaries(results) {
-  const of = (target, calls) => results.filter((r) => r.target === target && r.calls === calls);
-  const counts = [...new Set(results.map((r) => r.calls))].sort((a, b) => a - b);
-  return [...new Set(results.map((r) => r.target))].map((target) => {
-    const cpu = (name, calls) => median(of(name, calls).map((r) => r.cpuMsPerCallSecond));
-    const settledMb = (calls) => median(of(target, calls).map((r) => r.residentMb.settled));
-    const [fewest, most] = [counts[0], counts.at(-1)];
-    return {
-      bench: 'calls-summary',
-      target,
-      cpuAgainstRelay: counts
-        .filter((calls) => target !== 'relay' && of('relay', calls).length > 0)
-        .map((calls) => ({ calls, ratio: round(cpu(target, calls) / cpu('relay', calls)) })),
-      memoryKbPerCall:
-        fewest === most ? null : Math.round(((settledMb(most) - settledMb(fewest)) * 1024) / (most - fewest)),
-      memoryFromCalls: fewest,
-      memoryToCalls: most,
-    };
-  });
-}
-
-function printTables(results, totals) {
-  const rows = results.map((r) => [
-    `${r.target} ${r.calls}`,
-    number(r.cpuMsPerCallSecond, 2),
-    number(r.coreShare * 100, 0),
-    r.othersOnCoreShare === null ? number(undefined) : number(r.othersOnCoreShare * 100, 0),
-    number(r.frameToModelMs.p50, 2),
-    number(r.frameToModelMs.p99, 2),
-    number(r.interruptedToClearMs.p50, 2),
-    number(r.interruptedToClearMs.p99, 2),
-    number(r.firstSoundMs.p50, 1),
-    number(r.dryMsPerCallMinute, 1),
-    number(r.residentMb.settled, 0),
-    number(r.generatorLagMs.p99, 1),
-  ]);
-  const header =
-    'target calls|CPU ms/call-s|core %|others %|frame→model p50|p99|interrupted→clear p50|p99|first sound p50|dry ms/call-min|RSS MB|load late p99';
-  console.log(`\n${table(header.split('|'), rows)}`);
-  for (const { target, cpuAgainstRelay, memoryKbPerCall, memoryFromCalls, memoryToCalls } of totals) {
-    const ratios = cpuAgainstRelay
-      .map(({ calls, ratio }) => `${number(ratio, 2)} at ${calls} calls`)
-      .join(', ');
-    if (ratios !== '') console.log(`${target}: CPU against the relay ${ratios}`);
-    if (memoryKbPerCall !== null) {
-      console.log(
-        `${target}: ${memoryKbPerCall} KB a call, from ${memoryFromCalls} to ${memoryToCalls} calls`,
-      );
-    }
-  }
-  for (const result of results) {
-    const odd = ODDITIES.filter((name) => result[name] > 0).map((name) => `${name} ${result[name]}`);
-    if (odd.length > 0) console.log(`${result.target} ${result.calls}: ${odd.join(', ')}`);
-  }
-  for (const { target, calls, profile } of results.filter((r) => r.profile !== undefined)) {
-    const part = (entries) =>
-      table(
-        ['self', 'ms', '%'],
-        entries.map((e) => [e.name, number(e.ms, 1), number(e.share * 100, 1)]),
-      );
-    console.log(`\n${target}, ${calls} calls: busy ${profile.busyMs} ms of the window`);
-    console.log(`${part(profile.functions)}\n\n${part(profile.files)}`);
-  }
+/** The last few lines that the server logged (at `warn` and above); its banner is left out. */
+function logLines(output) {
+  return output
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .slice(-5)
+    .map((line) => line.slice(0, 300));
 }
 
 /** What makes a run broken, as text; undefined for a sound one. */
@@ -297,10 +232,11 @@ export async function runCalls(args) {
     for (let turn = 0; turn < options.rounds; turn += 1) {
       for (const calls of options.calls) {
         for (const target of targets) {
-          const result = await runOnce(target, calls, options);
-          const fault = faultOf(result);
-          console.log(JSON.stringify({ ...result, fault: fault ?? null }));
-          results.push(result);
+          const { result, fault } = await tryOnce(target, calls, options);
+          if (result !== undefined) {
+            console.log(JSON.stringify({ ...result, fault: fault ?? null }));
+            results.push(result);
+          }
           if (fault === undefined) continue;
           faults += 1;
           console.error(`${target.name}, ${calls} calls: ${fault}`);
@@ -310,9 +246,9 @@ export async function runCalls(args) {
   } finally {
     other?.remove();
   }
-  const totals = summaries(results);
+  const totals = results.length === 0 ? [] : summaries(results);
   for (const total of totals) console.log(JSON.stringify(total));
-  printTables(results, totals);
+  if (results.length > 0) printTables(results, totals);
   return faults === 0 ? 0 : 1;
 }
 

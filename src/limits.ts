@@ -61,7 +61,7 @@ export const MODEL_BUFFERED_MAX_BYTES = 64 * 1024;
 export const MODEL_PAYLOAD_MAX_BYTES = 4 * 1024 * 1024;
 /** A model's close handshake may take this long before the socket is cut; well under a second after the hang-up. */
 export const MODEL_CLOSE_MAX_MS = 500;
-/** Messages kept between `setupComplete` and the moment the call holds its connection: one turn of the event loop. */
+/** Messages kept while the model is being connected; a server says next to nothing before `setupComplete`. */
 export const MODEL_EARLY_MESSAGES_MAX = 2_000;
 
 // --- The carrier's doors ------------------------------------------------------------------------------------

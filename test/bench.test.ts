@@ -53,7 +53,7 @@ describe('the benchmark of whole calls', () => {
     expect(summary).toMatchObject({ bench: 'calls-summary', target: 'relay' });
     expect(more).toEqual([]);
     expect(stdout).toContain('CPU ms/call-s');
-  });
+  }, 120_000);
 
   it('ends with an exit code other than 0 when it is asked for what it does not know', async () => {
     const script = fileURLToPath(new URL('calls.mjs', folder));

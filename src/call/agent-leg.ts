@@ -47,6 +47,7 @@ export class AgentLeg {
   #nextIsGreeting = false;
   /** Messages that a held interruption will cut when its time comes. */
   #held: AgentMessage[] = [];
+  /** A function call came since the last message began: what follows continues it, also behind a `turnComplete`. */
   #toolSinceTurn = false;
 
   constructor(options: AgentLegOptions) {
@@ -107,7 +108,6 @@ export class AgentLeg {
     const message = this.current;
     if (message === undefined) return;
     message.turnOver = true;
-    this.#toolSinceTurn = false;
     this.#closeHeard();
   }
 

@@ -8,11 +8,13 @@ const FIRST_BUFFER_BYTES = 48_000;
 /** Chunks above this are decoded into a buffer of their own, so that one huge one is not kept for ever. */
 const KEPT_BUFFER_MAX_BYTES = 1024 * 1024;
 
-/** How many bytes well-formed base64 of this text decodes to. */
-function decodedLength(base64: string): number {
+const PADDING = 0x3d;
+
+/** How many characters of this base64 are digits: all but the one or two of its padding. */
+function digitCount(base64: string): number {
   let digits = base64.length;
-  while (digits > 0 && base64.length - digits < 2 && base64.charCodeAt(digits - 1) === 0x3d) digits -= 1;
-  return Math.floor((digits * 3) / 4);
+  while (digits > 0 && base64.length - digits < 2 && base64.charCodeAt(digits - 1) === PADDING) digits -= 1;
+  return digits;
 }
 
 export class GeminiAudioDecoder {
@@ -20,7 +22,10 @@ export class GeminiAudioDecoder {
 
   /** A view of the decoded bytes, valid until the next call; undefined for text that is not base64. */
   decode(base64: string): Uint8Array | undefined {
-    const lengthBytes = decodedLength(base64);
+    const digits = digitCount(base64);
+    // Six bits make no byte.
+    if (digits % 4 === 1) return undefined;
+    const lengthBytes = Math.floor((digits * 3) / 4);
     const buffer = this.#room(lengthBytes);
     // Node skips what is not base64 without a word; the count of bytes tells.
     const written = buffer.write(base64, 'base64');

@@ -87,7 +87,7 @@ interface GeminiClient {
   readonly log: Log;
   readonly mask: MaskSecrets;
   readonly audioDecoder: GeminiAudioDecoder;
-  readonly observe: ((oddity: GeminiOddity) => void) | undefined;
+  readonly observe: (oddity: GeminiOddity) => void;
 }
 
 /** Messages of the SDK's own callback; everything after setup is read from the socket instead. */
@@ -160,7 +160,7 @@ class ConnectAttempt implements SocketListener {
     try {
       message = JSON.parse(text);
     } catch {
-      this.#client.observe?.('frame_not_json');
+      this.#client.observe('frame_not_json');
       this.#fail(new ModelConnectError('model_unreachable', "The model's server does not speak JSON"));
       return;
     }
@@ -271,7 +271,13 @@ export function createGeminiConnectLive(options: GeminiConnectOptions): ConnectL
     log: options.log,
     mask: maskSecrets(secret === undefined ? [] : [secret]),
     audioDecoder: new GeminiAudioDecoder(),
-    observe: options.observe,
+    observe: (oddity) => {
+      try {
+        options.observe?.(oddity);
+      } catch (error) {
+        options.log.error({ err: error }, 'an observer of the model failed; the call goes on');
+      }
+    },
   };
   assertSocketFactory(client.live);
   if (capabilities.family === 'unknown') {

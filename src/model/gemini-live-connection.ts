@@ -5,7 +5,6 @@
  */
 import type { Session } from '@google/genai';
 import type { Log } from '../observe/log.js';
-import { MODEL_EARLY_MESSAGES_MAX } from '../limits.js';
 import type { GeminiAudioDecoder } from './gemini-audio-decoder.js';
 import type { MaskSecrets } from './gemini-connect-error.js';
 import { GeminiMessageReader, type GeminiOddity } from './gemini-message-reader.js';
@@ -15,8 +14,6 @@ import type { ModelCapabilities } from './model-capabilities.js';
 
 /** `LiveClose.code` when the call's own listener threw: outside the range that peers may send. */
 export const LISTENER_FAILED_CODE = 5000;
-/** `LiveClose.code` when more arrived before the call was ready than MODEL_EARLY_MESSAGES_MAX. */
-export const EARLY_FLOOD_CODE = 5001;
 
 /** The message around a base64 of 16 kHz PCM, byte for byte what the SDK sends at more than twice the cost. */
 const AUDIO_HEAD = '{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"';
@@ -31,7 +28,7 @@ export interface GeminiLiveConnectionOptions {
   readonly audioDecoder: GeminiAudioDecoder;
   readonly log: Log;
   readonly mask: MaskSecrets;
-  readonly observe: ((oddity: GeminiOddity) => void) | undefined;
+  readonly observe: (oddity: GeminiOddity) => void;
   /** Messages that arrived before this connection existed; it takes the list over. */
   readonly earlyMessages: unknown[];
 }
@@ -45,13 +42,14 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
   readonly #reader: GeminiMessageReader;
   readonly #log: Log;
   readonly #mask: MaskSecrets;
-  readonly #observe: ((oddity: GeminiOddity) => void) | undefined;
+  readonly #observe: (oddity: GeminiOddity) => void;
   readonly #logged = new Set<GeminiOddity>();
-  /** Messages kept until the call holds its connection; undefined from then on. */
+  /** Messages kept until the call holds its connection; undefined from then on. To the bounded list of the connect
+   * attempt this adds at most what one turn of the event loop reads. */
   #early: unknown[] | undefined;
   #end: SocketEnd | undefined;
   #sends = true;
-  #closedBy: 'peer' | 'call' | 'listenerFailure' | 'earlyFlood' = 'peer';
+  #closedBy: 'peer' | 'call' | 'listenerFailure' = 'peer';
 
   constructor(options: GeminiLiveConnectionOptions) {
     this.modelName = options.modelName;
@@ -128,8 +126,7 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
       return;
     }
     if (this.#early === undefined) this.#read(message);
-    else if (this.#early.length < MODEL_EARLY_MESSAGES_MAX) this.#early.push(message);
-    else this.#close('earlyFlood');
+    else this.#early.push(message);
   }
 
   onEnd(end: SocketEnd): void {
@@ -152,11 +149,11 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
     }
   }
 
-  #close(by: 'call' | 'listenerFailure' | 'earlyFlood'): void {
-    if (!this.#sends) return;
-    this.#sends = false;
-    this.#closedBy = by;
+  #close(by: 'call' | 'listenerFailure'): void {
     this.#reader.stop();
+    const isFirst = this.#closedBy === 'peer' && (this.#end === undefined || by === 'listenerFailure');
+    if (isFirst) this.#closedBy = by;
+    this.#sends = false;
     this.#socket.close();
   }
 
@@ -174,14 +171,11 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
     if (this.#closedBy === 'listenerFailure') {
       return { code: LISTENER_FAILED_CODE, reason: 'the listener threw', local: false };
     }
-    if (this.#closedBy === 'earlyFlood') {
-      return { code: EARLY_FLOOD_CODE, reason: 'too much before the call was ready', local: false };
-    }
     return { code: end.code, reason: this.#mask(end.reason), local: this.#closedBy === 'call' };
   }
 
   #reportOddity(oddity: GeminiOddity): void {
-    this.#observe?.(oddity);
+    this.#observe(oddity);
     if (this.#logged.has(oddity)) return;
     this.#logged.add(oddity);
     this.#log.warn({ oddity, modelName: this.modelName }, 'the model sent something odd; it is skipped');

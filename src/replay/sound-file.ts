@@ -20,13 +20,17 @@ const RATE_MIN_HZ = 4_000;
 const RATE_MAX_HZ = 384_000;
 /** RIFF's unsigned 32-bit "size not known", written by tools that stream into a pipe. */
 const SIZE_UNKNOWN = 0xffff_ffff;
-/** WAVE format tags (RFC 2361) and WAVE_FORMAT_EXTENSIBLE's, behind which PCM or float stands. */
-const FORMAT_IMA_ADPCM = 0x11;
+/** WAVE format tags (RFC 2361): the formats that are read, and the tag behind which one of them stands. */
+const READABLE_FORMATS: Readonly<Record<number, string>> = { 1: 'PCM', 3: 'float', 6: 'A-law', 7: 'mu-law' };
+const FORMAT_EXTENSIBLE = 0xff_fe;
 
 interface WaveFormat {
   readonly audioFormat: number;
   readonly numChannels: number;
   readonly sampleRate: number;
+  readonly bitsPerSample: number;
+  /** The format behind FORMAT_EXTENSIBLE, first of four words. */
+  readonly subformat: readonly number[];
 }
 
 function invalid(name: string, what: string, cause?: unknown): AudioError {
@@ -70,21 +74,25 @@ async function readBounded(path: string): Promise<Uint8Array> {
   return bytes;
 }
 
-/** Decodes a whole WAV file (PCM, float, mu-law, A-law or IMA ADPCM, any channels) to mu-law at 8 kHz mono. */
+/** Decodes a whole WAV file (PCM, float, mu-law or A-law, any channels) to mu-law at 8 kHz mono. */
 export function decodeWav(bytes: Uint8Array, name: string): Uint8Array {
   const wav = openWav(bytes, name);
-  const format = wav.fmt as WaveFormat;
-  if (format.sampleRate < RATE_MIN_HZ || format.sampleRate > RATE_MAX_HZ || format.numChannels < 1) {
-    throw invalid(name, `has a broken header (${format.sampleRate} Hz, ${format.numChannels} channels)`);
+  // A copy: wavefile empties the object when it converts.
+  const format = { ...(wav.fmt as WaveFormat) };
+  const { numChannels, sampleRate, bitsPerSample } = format;
+  if (sampleRate < RATE_MIN_HZ || sampleRate > RATE_MAX_HZ || numChannels < 1 || bitsPerSample < 1) {
+    throw invalid(
+      name,
+      `has a broken header (${sampleRate} Hz, ${numChannels} channels, ${bitsPerSample} bits)`,
+    );
   }
-  // Telephone sound as it is: nothing is gained by decoding and encoding it again.
   const { samples: raw } = wav.data as { samples: Uint8Array };
-  const isTelephone = wav.bitDepth === '8m' && format.sampleRate === 8_000 && format.numChannels === 1;
-  const sound = isTelephone
-    ? new Uint8Array(raw)
-    : encode(toTelephoneRate(monoOf(wav, name), format.sampleRate));
+  const soundMs = (raw.length * 8_000) / (numChannels * bitsPerSample * sampleRate);
+  if (soundMs > CALLER_SOUND_MAX_MS) throw tooLong(name);
+  // Telephone sound as it is: nothing is gained by decoding and encoding it again.
+  const isTelephone = wav.bitDepth === '8m' && sampleRate === 8_000 && numChannels === 1;
+  const sound = isTelephone ? new Uint8Array(raw) : encode(toTelephoneRate(monoOf(wav, name), sampleRate));
   if (sound.length === 0) throw invalid(name, 'holds no sound');
-  if (sound.length > CALLER_SOUND_MAX_MS * MULAW_BYTES_PER_MS) throw tooLong(name);
   return sound;
 }
 
@@ -101,7 +109,22 @@ function openWav(bytes: Uint8Array, name: string): InstanceType<typeof WaveFile>
     const missing = sound.chunkSize - sound.samples.length;
     throw invalid(name, `is truncated: ${missing} of ${sound.chunkSize} bytes of sound are missing`);
   }
-  return wav;
+  return withPlainFormat(wav, name);
+}
+
+/** wavefile takes every extensible format for PCM; one that is not is read again under its own tag. */
+function withPlainFormat(wav: InstanceType<typeof WaveFile>, name: string): InstanceType<typeof WaveFile> {
+  const { audioFormat, subformat } = wav.fmt as WaveFormat;
+  const format = audioFormat === FORMAT_EXTENSIBLE ? (subformat[0] ?? 0) : audioFormat;
+  if (READABLE_FORMATS[format] === undefined) {
+    const readable = Object.values(READABLE_FORMATS).join(', ');
+    throw invalid(name, `holds sound in a format that is not read (tag ${format}; read are ${readable})`);
+  }
+  if (format === audioFormat || format === 1) return wav;
+  Object.assign(wav.fmt, { audioFormat: format });
+  const plain = new WaveFile();
+  plain.fromBuffer(wav.toBuffer());
+  return plain;
 }
 
 /** All channels mixed down to one, full scale 1. */
@@ -109,7 +132,6 @@ function monoOf(wav: InstanceType<typeof WaveFile>, name: string): Float64Array 
   try {
     if (wav.bitDepth === '8m') wav.fromMuLaw('16');
     else if (wav.bitDepth === '8a') wav.fromALaw('16');
-    else if ((wav.fmt as WaveFormat).audioFormat === FORMAT_IMA_ADPCM) wav.fromIMAADPCM('16');
     const channels = (wav.fmt as WaveFormat).numChannels;
     const interleaved = wav.getSamples(true, Float64Array);
     const { scale, offset } = fullScaleOf(wav.bitDepth);

@@ -19,12 +19,25 @@ export const PLAIN_SETUP: LiveSetup = {
   functionDeclarations: [],
 };
 
+interface OpenOptions {
+  readonly modelName?: string;
+  readonly setup?: Partial<LiveSetup>;
+  readonly listener?: RecordingLiveListener;
+}
+
+interface OpenedConnection {
+  readonly connection: LiveConnection;
+  readonly listener: RecordingLiveListener;
+  readonly peer: ScriptedConnection;
+}
+
 export class GeminiFixture {
   readonly clock = new ManualClock();
   readonly logLines: { level: string; fields: object; message: string }[] = [];
   readonly oddities: GeminiOddity[] = [];
   readonly server: ScriptedGemini;
   readonly #connections: LiveConnection[] = [];
+  #opening: Promise<unknown> = Promise.resolve();
 
   private constructor(server: ScriptedGemini) {
     this.server = server;
@@ -55,14 +68,22 @@ export class GeminiFixture {
     });
   }
 
-  /** A connection that is open, its listener, and the server's end of it. */
-  async open(
-    options: { modelName?: string; setup?: Partial<LiveSetup>; listener?: RecordingLiveListener } = {},
-  ): Promise<{ connection: LiveConnection; listener: RecordingLiveListener; peer: ScriptedConnection }> {
-    const listener = options.listener ?? new RecordingLiveListener();
+  /** A connection that is open, its listener, and the server's end of it; one after the other, so that both ends
+   * belong together. */
+  open(options: OpenOptions = {}): Promise<OpenedConnection> {
+    const opened = this.#opening.then(() => this.#open(options));
+    this.#opening = opened.catch(() => {});
+    return opened;
+  }
+
+  async #open({
+    modelName,
+    setup,
+    listener = new RecordingLiveListener(),
+  }: OpenOptions): Promise<OpenedConnection> {
     const index = this.server.connections.length;
-    const connection = await this.connectLive(options.modelName)(
-      { ...PLAIN_SETUP, ...options.setup },
+    const connection = await this.connectLive(modelName)(
+      { ...PLAIN_SETUP, ...setup },
       listener,
       new AbortController().signal,
     );

@@ -24,8 +24,8 @@ import { CarrierEar } from './carrier-ear.js';
 import { VirtualClock } from './virtual-clock.js';
 
 export const FRAME = new Uint8Array(160).fill(0xff);
-/** A frame with a loud 400 Hz square-ish wave: voiced for any detector. */
-const LOUD = Uint8Array.from({ length: 160 }, (_, at) => (at % 20 < 10 ? 0x0f : 0x8f));
+/** Speech for the caller's mouth: a recorded clip of ours. */
+const SPEECH = loadPrompts().apology;
 
 /** 24 kHz PCM16 of a 500 Hz tone. */
 export function tone(ms: number): Uint8Array {
@@ -37,7 +37,7 @@ export function tone(ms: number): Uint8Array {
 
 export class FakeModel implements LiveConnection {
   readonly modelName = 'gemini-3.8-live';
-  readonly capabilities = modelCapabilities('gemini-3.8-live', 'developer', silentLog);
+  readonly capabilities = modelCapabilities('gemini-3.8-live');
   bufferedAmount = 0;
   readonly texts: string[] = [];
   readonly responses: FunctionResponse[] = [];
@@ -251,11 +251,14 @@ export class CallRig {
 
   /** The caller speaks for so long, in real time. */
   async speak(stream: FakeStream, ms: number): Promise<void> {
-    await this.frames(stream, ms, LOUD);
+    for (let at = 0; at < ms; at += 20) {
+      const from = (at * 8) % (SPEECH.length - 160);
+      await this.frames(stream, 20, SPEECH.subarray(from, from + 160));
+    }
   }
 
   /** The caller is silent for so long, in real time, with frames coming. */
-  async frames(stream: FakeStream, ms: number, frame = FRAME): Promise<void> {
+  async frames(stream: FakeStream, ms: number, frame: Uint8Array = FRAME): Promise<void> {
     for (let at = 0; at < ms; at += 20) {
       stream.listener?.onMedia(frame, Math.round(this.clock.nowMs() - 1_000_000));
       await this.advance(20);

