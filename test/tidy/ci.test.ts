@@ -56,7 +56,8 @@ function report(passed: number, failed: number, brokenFiles = 0): string {
   return JSON.stringify({ numPassedTests: passed, numFailedTests: failed, testResults });
 }
 
-describe('the closing line of .ci/run', () => {
+// Each case starts a dozen processes; the limit only keeps a hanging script from hanging the tests.
+describe('the closing line of .ci/run', { timeout: 120_000 }, () => {
   const root = mkdtempSync(join(tmpdir(), 'earshot-ci-'));
   const bin = join(root, 'bin');
   mkdirSync(bin);

@@ -40,9 +40,9 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
 
 /** Packages that stay in their parts, types too. */
 const PARTS_OF_VENDOR: Readonly<Record<string, readonly string[]>> = {
-  twilio: ['telephony', 'replay', 'doctor.ts', 'doctor-doors.ts'],
+  twilio: ['telephony', 'replay', 'doctor-doors.ts'],
   '@google/genai': ['model'],
-  express: ['telephony', 'console', 'server.ts', 'main.ts'],
+  express: ['telephony', 'console', 'server.ts'],
   libsql: ['store'],
   'better-sqlite3': ['store'],
   kysely: ['store'],
