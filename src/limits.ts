@@ -41,7 +41,7 @@ export const MARKS_UNRETURNED_MAX = 512;
 /** After `interrupted`, sound is late until `turnComplete`, but no longer than this: a new answer takes longer. */
 export const LATE_TURN_MAX_MS = 1_000;
 /** A stray chunk may follow the cut turn's `turnComplete` by this much. */
-export const LATE_TURN_GRACE_MS = 150;
+export const LATE_TURN_GRACE_MS = 100;
 /** A new turn of the model clears what is unplayed of the one before only above this: a last bit is played out. */
 export const NEW_TURN_UNPLAYED_MIN_MS = 500;
 /** Agent messages waiting to be heard; the oldest is closed beyond. */
