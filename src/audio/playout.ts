@@ -64,7 +64,8 @@ export interface PlayoutObserver {
   onDrained(): void;
   onDropped(ms: number, reason: DropReason): void;
   /** A hold is over. `cleared`: its time came and unheard sound was dropped; what `heardMs` says of those utterances is
-   * final. Otherwise the sound finished by itself. Not called when `clear` or `close` came first. */
+   * final. Otherwise the sound finished by itself; its onUtteranceHeard may come before or after this. Not called
+   * when `clear` or `close` came first. */
   onHoldOver(cleared: boolean): void;
 }
 

@@ -389,11 +389,23 @@ describe('Playout marks and ends', () => {
       if (mark !== undefined) line.playout.onMark(mark);
       depth -= 1;
     };
+    // All is there before the first message may go, so that one mark comes back while the next message is due.
+    line.bufferedAmount = CARRIER_BUFFERED_MAX_BYTES + 1;
     line.playout.playClip(soundOf(90));
     line.playout.playClip(soundOf(500));
+    line.bufferedAmount = 0;
     line.clock.advance(2_000);
     expect(line.ear.heard()).toHaveLength(600 * 8);
     expect(line.events).toEqual(['first 1', 'first 2', 'heard 1', 'heard 2', 'drained']);
+  });
+
+  it('sets no timer for the last fraction of a millisecond', () => {
+    const line = new PlayoutLine(() => []);
+    line.playout.playClip(soundOf(160));
+    line.clock.advance(159.5);
+    line.playout.onMark('g1:m1');
+    line.clock.advance(1);
+    expect(line.events).toEqual(['first 1', 'heard 1', 'drained']);
   });
 
   it('does not take a mark that comes back too early for the end of the sound', () => {
