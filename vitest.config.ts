@@ -1,6 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
+/** Where CI wants a machine-readable report; unset everywhere else. */
+const reportFile = process.env['TEST_REPORT'];
+
 export default defineConfig({
   resolve: { alias: { earshot: fileURLToPath(new URL('./src/index.ts', import.meta.url)) } },
   test: {
@@ -9,5 +12,6 @@ export default defineConfig({
     hookTimeout: 30_000,
     unstubEnvs: true,
     coverage: { include: ['src/**/*.ts'] },
+    ...(reportFile && { reporters: ['default', ['json', { outputFile: reportFile }]] }),
   },
 });

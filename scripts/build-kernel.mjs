@@ -16,7 +16,7 @@ async function compile() {
     [
       ['src/audio/kernel.as.ts', '--baseDir', root, '--outFile', 'kernel.wasm', '--config', 'none'],
       ['--runtime', 'stub', '--enable', 'simd', '--noAssert', '--use', 'abort='],
-      ['--optimizeLevel', '3', '--shrinkLevel', '0', '--converge'],
+      ['--optimizeLevel', '3', '--shrinkLevel', '0'],
     ].flat(),
     {
       writeFile(name, contents) {

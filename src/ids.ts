@@ -2,7 +2,7 @@
  * Identifiers. Twilio's ids are branded types made only by the parsers here, so that an unchecked string from
  * outside never passes for one. This is the only file that may draw random ids.
  */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 
 export type CallSid = string & { readonly __brand: 'CallSid' };
 export type StreamSid = string & { readonly __brand: 'StreamSid' };
@@ -28,4 +28,9 @@ export function newStreamToken(): string {
 /** A random UUID. */
 export function newId(): string {
   return randomUUID();
+}
+
+/** Uniform in [0, 1), for spreading retries; nothing secret comes from it. */
+export function uniformRandom(): number {
+  return randomInt(2 ** 32) / 2 ** 32;
 }

@@ -29,6 +29,23 @@ export const START_BUFFER_STEP_MS = 60;
 export const START_BUFFER_MAX_MS = 300;
 /** Bytes unsent on the carrier's socket above which pacing pauses: about four seconds of base64 mu-law. */
 export const CARRIER_BUFFERED_MAX_BYTES = 64 * 1024;
+/** A start buffer that does not fill is given up after this long: a model at real time needs START_BUFFER_MAX_MS. */
+export const START_BUFFER_WAIT_MAX_MS = 400;
+/** Each clean utterance takes this much off the start buffer: three make up for one underrun. */
+export const START_BUFFER_DECAY_MS = 20;
+/** Messages of the agent that are queued or not yet heard; one more is refused whole. */
+export const UTTERANCES_MAX = 64;
+/** Unreturned marks whose place is remembered: 80 s of sound at a carrier that returns none. */
+export const MARKS_UNRETURNED_MAX = 512;
+
+/** After `interrupted`, sound is late until `turnComplete`, but no longer than this: a new answer takes longer. */
+export const LATE_TURN_MAX_MS = 1_000;
+/** A stray chunk may follow the cut turn's `turnComplete` by this much. */
+export const LATE_TURN_GRACE_MS = 150;
+/** A new turn of the model clears what is unplayed of the one before only above this: a last bit is played out. */
+export const NEW_TURN_UNPLAYED_MIN_MS = 500;
+/** Agent messages waiting to be heard; the oldest is closed beyond. */
+export const AGENT_MESSAGES_MAX = 32;
 
 // --- Caller to model ----------------------------------------------------------------------------------------
 
@@ -40,6 +57,14 @@ export const CALLER_BACKLOG_MAX_MS = 5_000;
 export const CALLER_BACKLOG_AGE_MAX_MS = 5_000;
 /** Bytes unsent on the model's socket above which caller audio is held back (about 1.4 s of realtimeInput). */
 export const MODEL_BUFFERED_MAX_BYTES = 64 * 1024;
+/** Largest message accepted from the model: a minute of its sound as base64, which it sends in chunks of 160 to 320 ms. */
+export const MODEL_PAYLOAD_MAX_BYTES = 4 * 1024 * 1024;
+/** A model's close handshake may take this long before the socket is cut; well under a second after the hang-up. */
+export const MODEL_CLOSE_MAX_MS = 500;
+/** Messages kept while the model is being connected; a server says next to nothing before `setupComplete`. */
+export const MODEL_EARLY_MESSAGES_MAX = 2_000;
+/** When nothing has come from the carrier for this long, silence is fed, so that the model notices a pause. */
+export const CALLER_IDLE_FILL_AFTER_MS = 750;
 
 // --- The carrier's doors ------------------------------------------------------------------------------------
 
@@ -84,6 +109,16 @@ export const FAREWELL_MAX_MS = 15_000;
 export const FAREWELL_START_MAX_MS = 4_000;
 /** After the last sound was sent, its mark is waited for this long beyond its play time. */
 export const LAST_MARK_GRACE_MS = 1_500;
+/** A recorded clip waits this long for what is being said; more is cut short: an explanation does not wait. */
+export const PROMPT_WAIT_MAX_MS = 10_000;
+/** Words of the caller this long after an answer's first sound are new speech, not late words of the question. */
+export const TRANSCRIBED_BARGE_IN_MIN_MS = 1_000;
+/** After the line was to be cut, the carrier's socket may take this long to close. */
+export const CUT_MAX_MS = 12_000;
+/** How often a call looks whether the carrier went quiet. */
+export const TICK_MS = 500;
+/** Streams that one call may open: each lost one may come back, but not for ever. */
+export const STREAMS_PER_CALL_MAX = 8;
 /** The whole REST attempt to cut the line, retries included. */
 export const HANG_UP_MAX_MS = 8_000;
 /** Control events waiting in a call's mailbox. */
@@ -125,10 +160,57 @@ export const REHEARSAL_HANDLES_MAX = 1_000;
 /** A client has this long to answer the closing handshake before its socket is cut. */
 export const REHEARSAL_CLOSE_MAX_MS = 1_000;
 
+// --- Admission ------------------------------------------------------------------------------------------------
+
+/** How often event-loop lag is looked at. */
+export const LAG_SAMPLE_MS = 1_000;
+/** 99th percentile of lag above which no further call is taken: the playout's lead is nearly used up by then. */
+export const LAG_FULL_MS = 100;
+/** Lag below which there is room again, after so many samples in a row. */
+export const LAG_ROOM_MS = 40;
+export const LAG_CALM_SAMPLES = 3;
+
+// --- The caller's phone (replay) ----------------------------------------------------------------------------
+
+/** Length of a caller's sound file, and of what the phone says in one call. */
+export const CALLER_SOUND_MAX_MS = 60 * 60_000;
+/** Size of a caller's sound file; an hour of 16 kHz PCM16 mono is 115 MB, and decoding needs several times that. */
+export const SOUND_FILE_MAX_BYTES = 128 * 1024 * 1024;
+/** Twilio ends a call after four hours (32015), and so does the phone. */
+export const PHONE_CALL_MAX_MS = 4 * 60 * 60_000;
+/** Twilio waits this long for a webhook's answer, retries included. */
+export const PHONE_WEBHOOK_TIMEOUT_MS = 15_000;
+/** The phone waits this long for a media socket to open, and for a close handshake. */
+export const PHONE_UPGRADE_TIMEOUT_MS = 10_000;
+export const PHONE_CLOSE_TIMEOUT_MS = 2_000;
+/** TwiML documents in one call; a server whose redirects lead in a circle is found out by it. */
+export const PHONE_DOCUMENTS_MAX = 50;
+/** Twilio refuses a longer TwiML document (11750). */
+export const TWIML_MAX_BYTES = 64 * 1024;
+/** A recording that the server names in `<Play>`. */
+export const PHONE_PLAY_MAX_BYTES = 16 * 1024 * 1024;
+/** Sound that waits at the carrier; Twilio drops what goes beyond ten minutes (31931). */
+export const CARRIER_QUEUE_MAX_MS = 10 * 60_000;
+/** A phone that is later than this skips frames instead of sending them in one burst. */
+export const PHONE_CATCH_UP_MAX_MS = 1_000;
+/** Warnings kept of one call; more are only counted. */
+export const PHONE_WARNINGS_MAX = 100;
+/** A call server that the command started must be ready, and later gone after SIGTERM, within these times. */
+export const CALL_SERVER_READY_MAX_MS = 30_000;
+export const CALL_SERVER_STOP_MAX_MS = 10_000;
+
 assert(PLAYOUT_LEAD_MS % PLAYOUT_MESSAGE_MS === 0, 'the lead is a whole number of messages');
 assert(MARK_INTERVAL_MS % PLAYOUT_MESSAGE_MS === 0, 'a mark follows a whole number of messages');
 assert(PLAYOUT_MESSAGE_MS % FRAME_MS === 0, 'a message is a whole number of frames');
 assert(PLAYOUT_LEAD_MS >= 100 && PLAYOUT_LEAD_MS <= 200, 'the lead rides out timers and clears at once');
 assert(3 * CARRIER_PING_INTERVAL_MS <= CARRIER_SILENCE_MAX_MS, 'three pings before the watchdog bites');
 assert(HANG_UP_ATTEMPT_MAX_MS < HANG_UP_MAX_MS, 'a lost hang-up request leaves time for another');
+assert(
+  LAG_ROOM_MS < LAG_FULL_MS && LAG_FULL_MS < PLAYOUT_LEAD_MS,
+  'late is noticed before the caller hears it',
+);
+assert(CUT_MAX_MS > HANG_UP_MAX_MS, 'REST has its time before the socket is cut');
 assert(FAREWELL_START_MAX_MS < FAREWELL_MAX_MS, 'a farewell begins before it must end');
+assert(START_BUFFER_WAIT_MAX_MS >= START_BUFFER_MAX_MS, 'a model at real time can fill the start buffer');
+assert(MARKS_UNRETURNED_MAX * MARK_INTERVAL_MS >= 60_000, 'a minute of sound keeps its marks');
+assert(PHONE_CATCH_UP_MAX_MS / FRAME_MS < CARRIER_MESSAGES_PER_SECOND_MAX, 'catching up is no flood');

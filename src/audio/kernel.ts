@@ -12,6 +12,11 @@ import { designLowpass } from './kaiser-lowpass.js';
 /** The package is CommonJS in a bundle whose names Node cannot see, so `import { mulaw }` would fail. */
 const { mulaw } = createRequire(import.meta.url)('alawmulaw') as typeof import('alawmulaw');
 
+/** The 16-bit sample of each mu-law code, as the library has it. */
+export const MULAW_SAMPLES: Readonly<Int16Array> = Int16Array.from({ length: 256 }, (_, code) =>
+  mulaw.decodeSample(code),
+);
+
 /**
  * 8 to 16 kHz. The cut at half the input's band makes this a half-band filter: every second tap but the middle one is
  * zero, so half of the output is the input itself, late, and the other half costs 32 taps. The pass band must reach
@@ -172,8 +177,7 @@ export class Kernel {
    * the first sample of a group, and only for negative samples at a tie; the second stands for the group.
    */
   #fillCodec(): void {
-    const decode = new Float32Array(this.#wasm.memory.buffer, valueOf(this.#wasm.DECODE_TABLE), 256);
-    for (let code = 0; code < 256; code++) decode[code] = mulaw.decodeSample(code);
+    new Float32Array(this.#wasm.memory.buffer, valueOf(this.#wasm.DECODE_TABLE), 256).set(MULAW_SAMPLES);
     const encode = new Uint8Array(this.#wasm.memory.buffer, valueOf(this.#wasm.ENCODE_TABLE), 16_384);
     for (let group = 0; group < 16_384; group++) {
       const sample = ((group << 18) >> 16) + 1;

@@ -6,12 +6,13 @@ import { readFileSync } from 'node:fs';
 export const PROMPT_NAMES = ['apology', 'unavailable', 'goodbye', 'draining'] as const;
 export type PromptName = (typeof PROMPT_NAMES)[number];
 
-/** What each clip says, for the transcript. */
+/** What each clip says. */
 export const PROMPT_TEXTS: Readonly<Record<PromptName, string>> = {
-  apology: '',
-  unavailable: '',
-  goodbye: '',
-  draining: '',
+  apology:
+    "I'm sorry, we have a technical problem and have to end this call. Please call again later. Goodbye.",
+  unavailable: "I'm sorry, we cannot take your call at the moment. Please call again later. Goodbye.",
+  goodbye: 'Thank you for calling. Goodbye.',
+  draining: "I'm sorry, we are taking a short break. Please call again in a few minutes. Goodbye.",
 };
 
 export type Prompts = Readonly<Record<PromptName, Uint8Array>>;

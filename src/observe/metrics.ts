@@ -27,6 +27,8 @@ export interface Metrics {
   readonly refused: Counter<'reason'>;
   readonly anomalies: Counter<'kind'>;
   readonly observerFaults: Counter;
+  /** Twilio's own word on media streams. */
+  readonly streamEvents: Counter<'event'>;
   /** 99th percentile of event-loop lag since the last call of this, in milliseconds. */
   loopLagMs(): number;
   close(): void;
@@ -72,6 +74,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
       name: 'earshot_carrier_anomalies_total',
       help: 'Carrier messages that were malformed or out of place.',
       labelNames: ['kind'] as const,
+      registers,
+    }),
+    streamEvents: new Counter({
+      name: 'earshot_carrier_stream_events_total',
+      help: 'Twilio’s stream status callbacks.',
+      labelNames: ['event'] as const,
       registers,
     }),
     observerFaults: new Counter({

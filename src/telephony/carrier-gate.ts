@@ -5,6 +5,7 @@
  * sent it.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { isLoopbackHostHeader } from '../loopback.js';
 import { isSignedByTwilio, type SignedBody } from './request-signature.js';
 
 export interface CarrierTrust {
@@ -16,15 +17,8 @@ export interface CarrierTrust {
 export const GATE_REFUSALS = ['signature', 'hostNotLoopback', 'forwarded', 'foreignOrigin'] as const;
 export type GateRefusal = (typeof GATE_REFUSALS)[number];
 
-const LOOPBACK_HOST_PATTERN =
-  /^(?:localhost|127\.(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){2}|\[::1\])(?::\d{1,5})?$/i;
 /** Set by proxies and tunnels besides `X-Forwarded-*`. */
 const PROXY_HEADERS = new Set(['forwarded', 'via', 'x-real-ip', 'cf-connecting-ip', 'true-client-ip']);
-
-/** Whether a `Host` header (name and maybe port) names this machine's loopback. */
-export function isLoopbackHost(host: string | undefined): boolean {
-  return host !== undefined && LOOPBACK_HOST_PATTERN.test(host);
-}
 
 function cameThroughProxy(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some((name) => name.startsWith('x-forwarded') || PROXY_HEADERS.has(name));
@@ -66,7 +60,7 @@ export class CarrierGate {
       );
       return signed ? undefined : 'signature';
     }
-    if (headers.host === undefined || !isLoopbackHost(headers.host)) return 'hostNotLoopback';
+    if (headers.host === undefined || !isLoopbackHostHeader(headers.host)) return 'hostNotLoopback';
     if (cameThroughProxy(headers)) return 'forwarded';
     if (isForeignOrigin(headers.origin, headers.host)) return 'foreignOrigin';
     return undefined;

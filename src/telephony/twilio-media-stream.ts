@@ -146,6 +146,7 @@ export class TwilioMediaStream implements MediaStream {
     this.#heard();
     const inDebt = this.#spendToken();
     if (this.#tokens < -CARRIER_RATE_DEBT_MAX) {
+      this.#anomalies.note('overRate');
       this.closeWith(POLICY_VIOLATION);
       return;
     }

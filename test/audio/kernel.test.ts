@@ -5,13 +5,20 @@ import { AgentDecimator } from '../../src/audio/agent-decimator.js';
 import { CallerUpsampler } from '../../src/audio/caller-upsampler.js';
 import { kernel } from '../../src/audio/kernel.js';
 
+/** The compiler takes a second, and many times that on a machine that is busy with something else. */
+const SLOW_MACHINE_MS = 180_000;
+
 describe('the kernel', () => {
-  it('is committed as its source compiles', () => {
-    const script = fileURLToPath(new URL('../../scripts/build-kernel.mjs', import.meta.url));
-    const check = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' });
-    expect(check.stderr).toBe('');
-    expect(check.status).toBe(0);
-  });
+  it(
+    'is committed as its source compiles',
+    () => {
+      const script = fileURLToPath(new URL('../../scripts/build-kernel.mjs', import.meta.url));
+      const check = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' });
+      expect(check.stderr).toBe('');
+      expect(check.status).toBe(0);
+    },
+    SLOW_MACHINE_MS,
+  );
 
   it('holds the state of 300 calls in less than 128 kB and uses it again for the next 300', () => {
     const before = kernel.memoryBytes;

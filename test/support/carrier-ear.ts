@@ -38,6 +38,8 @@ export class CarrierEar {
   #pendingMarks: PendingMark[] = [];
   readonly #returns = new Set<Timer>();
   #playedOutAtMs = 0;
+  /** All sound taken, less what was cleared. */
+  #takenMs = 0;
   #queuedMaxMs = 0;
   #clears = 0;
 
@@ -51,6 +53,11 @@ export class CarrierEar {
   /** Sound waiting to be played. */
   get queuedMs(): number {
     return Math.max(0, this.#playedOutAtMs - this.#clock.nowMs());
+  }
+
+  /** Sound played until now, gaps not counted. */
+  get playedMs(): number {
+    return this.#takenMs - this.queuedMs;
   }
 
   /** The most that ever waited. */
@@ -72,6 +79,7 @@ export class CarrierEar {
     const startMs = Math.max(this.#playedOutAtMs, this.#clock.nowMs());
     this.#pieces.push({ startMs, sound: mulaw.slice() });
     this.#playedOutAtMs = startMs + mulaw.length / MULAW_BYTES_PER_MS;
+    this.#takenMs += mulaw.length / MULAW_BYTES_PER_MS;
     this.#queuedMaxMs = Math.max(this.#queuedMaxMs, this.queuedMs);
   }
 
@@ -95,6 +103,7 @@ export class CarrierEar {
         startMs: piece.startMs,
         sound: piece.sound.subarray(0, Math.floor((nowMs - piece.startMs) * MULAW_BYTES_PER_MS)),
       }));
+    this.#takenMs -= this.queuedMs;
     this.#playedOutAtMs = Math.min(this.#playedOutAtMs, nowMs);
     const marks = this.#pendingMarks;
     this.#pendingMarks = [];

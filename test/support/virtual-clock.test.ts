@@ -74,6 +74,17 @@ describe('VirtualClock', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it('fires overdue timers late after a stall, still in order', () => {
+    const clock = new VirtualClock();
+    const fired: string[] = [];
+    clock.setTimer(20, () => fired.push(`second@${clock.nowMs()}`));
+    clock.setTimer(10, () => fired.push(`first@${clock.nowMs()}`));
+    clock.stall(100);
+    expect(fired).toEqual([]);
+    clock.advance(0);
+    expect(fired).toEqual(['first@100', 'second@100']);
+  });
+
   it('can be moved again after a timer threw', () => {
     const clock = new VirtualClock();
     clock.setTimer(10, () => {

@@ -57,6 +57,13 @@ export class VirtualClock implements Clock {
     };
   }
 
+  /** Moves time on by `ms` without firing anything, as for a process that stands still; overdue timers fire at the
+   * next advance, with the clock where it then stands. */
+  stall(ms: number): void {
+    assert(ms >= 0, 'time does not run backwards');
+    this.#nowMs += ms;
+  }
+
   /** Moves time on by `ms` and fires what falls due on the way, timers set by fired ones included. */
   advance(ms: number): void {
     assert(ms >= 0, 'time does not run backwards');
@@ -66,7 +73,7 @@ export class VirtualClock implements Clock {
     try {
       for (let next = this.#timers[0]; next !== undefined && next.atMs <= endMs; next = this.#timers[0]) {
         this.#timers.shift();
-        this.#nowMs = next.atMs;
+        this.#nowMs = Math.max(this.#nowMs, next.atMs);
         next.fire();
       }
       this.#nowMs = endMs;

@@ -1,0 +1,235 @@
+/**
+ * The agent's voice from the model's chunk to the carrier's frames: decimated, queued and played at the caller's pace.
+ * Knows whose turn a chunk belongs to, stops at once when the caller cuts in, and keeps of each message what was
+ * heard. Words, metrics and decisions about the call are the conversation's.
+ */
+import type { AgentDecimator } from '../audio/agent-decimator.js';
+import type { Playout } from '../audio/playout.js';
+import type { Utterance } from '../audio/utterance.js';
+import type { Clock } from '../clock.js';
+import {
+  AGENT_MESSAGES_MAX,
+  LATE_TURN_GRACE_MS,
+  LATE_TURN_MAX_MS,
+  NEW_TURN_UNPLAYED_MIN_MS,
+} from '../limits.js';
+import type { CallObserver } from '../observe/call-observer.js';
+import { AgentMessage } from './agent-message.js';
+
+export interface AgentLegEvents {
+  /** A message begins, with sound or with words. */
+  onMessageOpened(message: AgentMessage): void;
+  /** A message is over: heard to its end, or cut (`interrupted`), or lost with the call. */
+  onMessageClosed(message: AgentMessage, interrupted: boolean): void;
+}
+
+export interface AgentLegOptions {
+  readonly clock: Clock;
+  readonly playout: Playout;
+  readonly decimator: AgentDecimator;
+  readonly observer: CallObserver;
+  readonly greetingProtectionMs: number;
+  readonly events: AgentLegEvents;
+}
+
+/** PCM16 at 24 kHz. */
+const PCM24K_BYTES_PER_MS = 48;
+
+export class AgentLeg {
+  readonly #options: AgentLegOptions;
+  /** Messages not yet closed, in order of play; the last one is the model's current turn. */
+  #messages: AgentMessage[] = [];
+  /** Sound and words that arrive before this time belong to a turn that was cut. */
+  #discardUntilMs = Number.NEGATIVE_INFINITY;
+  /** The cut turn's `turnComplete` has not come yet. */
+  #awaitsTurnComplete = false;
+  #greetingStartedAtMs: number | undefined;
+  #nextIsGreeting = false;
+  /** Messages that a held interruption will cut when its time comes. */
+  #held: AgentMessage[] = [];
+  /** A function call came since the last message began: what follows continues it, also behind a `turnComplete`. */
+  #toolSinceTurn = false;
+
+  constructor(options: AgentLegOptions) {
+    this.#options = options;
+  }
+
+  /** The next message is the greeting, which is protected for a while. */
+  expectGreeting(): void {
+    this.#nextIsGreeting = true;
+  }
+
+  /** The message of the model's current turn, if it has begun one. */
+  get current(): AgentMessage | undefined {
+    const last = this.#messages.at(-1);
+    return last === undefined || last.turnOver || this.#held.includes(last) ? undefined : last;
+  }
+
+  /** The message that is being heard or waits to be: the one a late caller transcript belongs in front of. */
+  get answering(): AgentMessage | undefined {
+    return this.current ?? this.#messages.find((message) => !message.isHeard);
+  }
+
+  /** Sound of the model, straight from its socket; `pcm24k` is not kept. */
+  onAudio(pcm24k: Uint8Array): void {
+    if (this.#isLate()) {
+      this.#options.observer.onAudioDropped('outbound', 'late_turn', pcm24k.length / PCM24K_BYTES_PER_MS);
+      return;
+    }
+    const message = this.current ?? this.#openTurn();
+    const mulaw = this.#options.decimator.push(pcm24k);
+    if (mulaw.length === 0) return;
+    message.firstSoundAtMs ??= this.#options.clock.nowMs();
+    message.push(mulaw);
+  }
+
+  /** The message that words of the model belong to; undefined if their turn was cut. */
+  messageForWords(): AgentMessage | undefined {
+    if (this.#isLate()) return undefined;
+    return this.current ?? this.#openTurn();
+  }
+
+  /** The model has no more sound in this generation: the tail of the filter follows and the utterance ends. */
+  onGenerationComplete(): void {
+    const message = this.current;
+    if (message === undefined || message.soundEnded) return;
+    const tail = this.#options.decimator.flush();
+    if (tail.length > 0) message.push(tail);
+    message.endSound();
+  }
+
+  onTurnComplete(): void {
+    if (this.#awaitsTurnComplete) {
+      this.#awaitsTurnComplete = false;
+      this.#discardUntilMs = this.#options.clock.nowMs() + LATE_TURN_GRACE_MS;
+      return;
+    }
+    this.onGenerationComplete();
+    const message = this.current;
+    if (message === undefined) return;
+    message.turnOver = true;
+    this.#closeHeard();
+  }
+
+  onToolCall(): void {
+    this.#toolSinceTurn = true;
+    const message = this.current;
+    if (message !== undefined) message.toolSinceDelta = true;
+  }
+
+  /**
+   * The caller cut in. Flips the playout before anything else: the queue is dropped and `clear` written, unless the
+   * greeting is protected; then the interruption waits. `modelStopped`: the model itself said `interrupted`, so what
+   * still arrives of its turn is late. Returns whether `clear` was written now.
+   */
+  interrupt(modelStopped: boolean): boolean {
+    const nowMs = this.#options.clock.nowMs();
+    const protectedUntilMs = this.#protectedUntilMs();
+    const isProtected = nowMs < protectedUntilMs;
+    const held = isProtected && this.#options.playout.clearAt(protectedUntilMs);
+    if (!isProtected) this.#options.playout.clear();
+    this.#options.decimator.reset();
+    if (modelStopped) this.#discardRest(nowMs);
+    if (held) this.#held = [...this.#messages];
+    else this.#closeAll(true);
+    return !held;
+  }
+
+  /** A held interruption was carried out (`cleared`), or its sound had finished by itself. */
+  onHoldOver(cleared: boolean): void {
+    const held = this.#held;
+    this.#held = [];
+    for (const message of held) this.#close(message, cleared && !message.isHeard);
+  }
+
+  onFirstSent(utterance: Utterance): void {
+    const message = this.#messages.find((candidate) => candidate.has(utterance));
+    if (message?.isGreeting === true) this.#greetingStartedAtMs ??= this.#options.clock.nowMs();
+  }
+
+  onUtteranceHeard(): void {
+    this.#closeHeard();
+  }
+
+  /** Something unheard is still to be played, and the model has generated all of it. */
+  get isOnlyPlaying(): boolean {
+    const last = this.#messages.at(-1);
+    return last !== undefined && last.soundEnded && !this.#options.playout.isSilent;
+  }
+
+  /** The model is gone: its open turn is over as it stands, and what was made of it is played. */
+  onModelGone(): void {
+    this.#awaitsTurnComplete = false;
+    const message = this.current;
+    if (message === undefined) return;
+    message.isBroken = !message.soundEnded;
+    this.onGenerationComplete();
+    message.turnOver = true;
+    this.#closeHeard();
+  }
+
+  /** The line is gone: what was not heard never will be. */
+  abandon(): void {
+    this.#held = [];
+    this.#closeAll(true);
+  }
+
+  #isLate(): boolean {
+    if (this.#options.clock.nowMs() < this.#discardUntilMs) return true;
+    this.#awaitsTurnComplete = false;
+    return false;
+  }
+
+  #discardRest(nowMs: number): void {
+    const turnIsOpen = this.current !== undefined;
+    this.#awaitsTurnComplete = turnIsOpen;
+    this.#discardUntilMs = nowMs + (turnIsOpen ? LATE_TURN_MAX_MS : LATE_TURN_GRACE_MS);
+  }
+
+  /** A new turn. While sound of the turn before is still unplayed the caller must have spoken: it gives way; but not
+   * to the second half of a turn with a function call, nor for a last bit. */
+  #openTurn(): AgentMessage {
+    const { playout, events } = this.#options;
+    const last = this.#messages.at(-1);
+    const isContinuation = this.#toolSinceTurn || this.#held.length > 0;
+    if (last !== undefined && !isContinuation && playout.unplayedMs() > NEW_TURN_UNPLAYED_MIN_MS) {
+      this.interrupt(false);
+    }
+    this.#toolSinceTurn = false;
+    if (this.#messages.length >= AGENT_MESSAGES_MAX) this.#closeOldest();
+    const message = new AgentMessage({ playout, isGreeting: this.#nextIsGreeting });
+    this.#nextIsGreeting = false;
+    this.#messages.push(message);
+    events.onMessageOpened(message);
+    return message;
+  }
+
+  #protectedUntilMs(): number {
+    if (this.#greetingStartedAtMs === undefined) return Number.NEGATIVE_INFINITY;
+    return this.#greetingStartedAtMs + this.#options.greetingProtectionMs;
+  }
+
+  #closeHeard(): void {
+    const heard = this.#messages.filter(
+      (message) => message.turnOver && message.soundEnded && message.isHeard,
+    );
+    for (const message of heard) this.#close(message, false);
+  }
+
+  #closeAll(interrupted: boolean): void {
+    const open = this.#messages.slice();
+    for (const message of open) this.#close(message, interrupted && !(message.turnOver && message.isHeard));
+  }
+
+  #closeOldest(): void {
+    const oldest = this.#messages[0];
+    if (oldest !== undefined) this.#close(oldest, !oldest.isHeard);
+  }
+
+  #close(message: AgentMessage, interrupted: boolean): void {
+    const at = this.#messages.indexOf(message);
+    if (at < 0) return;
+    this.#messages.splice(at, 1);
+    this.#options.events.onMessageClosed(message, interrupted);
+  }
+}

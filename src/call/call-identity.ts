@@ -1,0 +1,32 @@
+/**
+ * Who is on the line, as far as the carrier says: the names by which a call, its app and its caller are known.
+ */
+import type { AgentContext } from '../agent/agent.js';
+import type { CallSid } from '../ids.js';
+import type { VoiceWebhook } from '../telephony/voice-door.js';
+
+export interface CallIdentity extends AgentContext {
+  readonly callSid: CallSid;
+  /** Who called whom, by Twilio's `Direction`. */
+  readonly callDirection: 'inbound' | 'outbound';
+}
+
+/** E.164, or the digits of a short or national number. */
+const NUMBER = /^\+?\d{3,15}$/;
+/** STIR/SHAKEN level A: the carrier knows the caller and the caller's right to the number. */
+const FULLY_ATTESTED = /^TN-Validation-Passed-A\b/;
+
+/** A caller with no number is a stranger each time: two of them never share a memory. */
+export function identify(webhook: VoiceWebhook, appName: string, invocationId: string): CallIdentity {
+  const { callSid, from } = webhook;
+  const isNumber = from !== undefined && NUMBER.test(from);
+  return {
+    invocationId,
+    callSid,
+    appName,
+    userId: isNumber ? from : `anonymous:${callSid}`,
+    sessionId: callSid,
+    callerVerified: isNumber && FULLY_ATTESTED.test(webhook.stirVerstat ?? ''),
+    callDirection: webhook.direction?.startsWith('outbound') === true ? 'outbound' : 'inbound',
+  };
+}

@@ -1,0 +1,203 @@
+/**
+ * All calls of this server: announces them at the webhook, hands each its media stream, answers what follows the
+ * stream, and lets them drain. One Call owns each CallSid; ended calls are remembered, bounded.
+ */
+import type { Agent } from '../agent/agent.js';
+import type { AgentCatalog } from '../agent/agent-catalog.js';
+import type { Clock, Timer } from '../clock.js';
+import type { CallBook, CallView } from '../console/call-view.js';
+import { type CallSid, parseCallSid } from '../ids.js';
+import { DRAIN_MAX_MS, ENDED_CALLS_MAX, PREWARMS_MAX } from '../limits.js';
+import type { CallObserver } from '../observe/call-observer.js';
+import type { Log } from '../observe/log.js';
+import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../telephony/media-stream.js';
+import type { CallStatus, VoiceAnswer, VoiceDoor, VoiceWebhook } from '../telephony/voice-door.js';
+import { Call, type CallDeps } from './call.js';
+
+export interface CallRegistryOptions {
+  readonly agents: Pick<AgentCatalog, 'default' | 'find' | 'names'>;
+  readonly deps: CallDeps;
+  /** Above 0: the most calls at once. 0: `overloaded` decides. */
+  readonly callsMax: number;
+  /** Whether the event loop lags too much for another call. */
+  readonly overloaded: () => boolean;
+}
+
+const FINAL_STATUSES: ReadonlySet<CallStatus> = new Set([
+  'completed',
+  'busy',
+  'failed',
+  'no-answer',
+  'canceled',
+]);
+
+export class CallRegistry implements VoiceDoor, CallBook {
+  readonly #options: CallRegistryOptions;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #observer: CallObserver;
+  readonly #calls = new Map<CallSid, Call>();
+  /** In order of ending; the oldest are forgotten. */
+  readonly #ended = new Map<CallSid, EndedCall>();
+  #draining: Drain | undefined;
+
+  constructor(options: CallRegistryOptions) {
+    this.#options = options;
+    this.#clock = options.deps.clock;
+    this.#log = options.deps.log;
+    this.#observer = options.deps.observer;
+  }
+
+  onVoice(webhook: VoiceWebhook): VoiceAnswer {
+    const { callSid } = webhook;
+    const known = this.#calls.get(callSid);
+    if (known !== undefined)
+      return known.isEnding ? { kind: 'hangup' } : { kind: 'stream', token: known.token };
+    if (this.#ended.has(callSid)) return { kind: 'hangup' };
+    const agent = this.#agentOf(webhook);
+    if (agent === undefined) {
+      this.#log.warn(
+        { callSid, agents: this.#options.agents.names },
+        'a webhook names an agent that does not exist',
+      );
+      return { kind: 'unknownAgent' };
+    }
+    if (this.#draining !== undefined || !this.hasRoom) {
+      this.#log.warn({ callSid, draining: this.draining, calls: this.#calls.size }, 'call refused: busy');
+      this.#observer.onCallEnded('inbound', 'busy', 0);
+      return { kind: 'busy' };
+    }
+    const call = new Call({
+      webhook,
+      agent,
+      deps: this.#options.deps,
+      onEnded: (ended) => this.#onEnded(ended),
+    });
+    this.#calls.set(callSid, call);
+    call.announce({ prewarm: this.#prewarms() < PREWARMS_MAX });
+    return { kind: 'stream', token: call.token };
+  }
+
+  onAfter(callSid: CallSid): VoiceAnswer {
+    const call = this.#calls.get(callSid);
+    if (call !== undefined) return call.answerAfterStream();
+    const ended = this.#ended.get(callSid);
+    if (ended === undefined) {
+      // Its server is gone. Going on with the same conversation needs a shared store, which is not built yet.
+      this.#log.warn({ callSid }, 'a call came back that this server does not know');
+      return { kind: 'apology' };
+    }
+    return ended.owesApology ? { kind: 'apology' } : { kind: 'hangup' };
+  }
+
+  onStatus(callSid: CallSid, status: CallStatus): void {
+    if (FINAL_STATUSES.has(status)) this.#calls.get(callSid)?.post({ type: 'callerHungUp' });
+  }
+
+  /** Decides about a media stream: the call must have been announced, and the token be its own and unused. */
+  acceptStream(
+    start: MediaStreamStart,
+    stream: MediaStream,
+  ): MediaStreamListener | { readonly refused: string } {
+    const call = this.#calls.get(start.callSid);
+    if (call === undefined) return { refused: 'no webhook announced this call' };
+    return call.acceptStream(start, stream);
+  }
+
+  get draining(): boolean {
+    return this.#draining !== undefined;
+  }
+
+  get hasRoom(): boolean {
+    const { callsMax, overloaded } = this.#options;
+    return callsMax > 0 ? this.#calls.size < callsMax : !overloaded();
+  }
+
+  list(): readonly CallView[] {
+    const live = [...this.#calls.values()].map((call) => call.view()).toReversed();
+    return [...live, ...[...this.#ended.values()].map((ended) => ended.view).toReversed()];
+  }
+
+  find(callSid: string): CallView | undefined {
+    const sid = parseCallSid(callSid);
+    if (sid === undefined) return undefined;
+    return this.#calls.get(sid)?.view() ?? this.#ended.get(sid)?.view;
+  }
+
+  hangUp(callSid: string): boolean {
+    const sid = parseCallSid(callSid);
+    const call = sid === undefined ? undefined : this.#calls.get(sid);
+    call?.post({ type: 'operatorHangsUp' });
+    return call !== undefined;
+  }
+
+  counts(): Readonly<Record<string, number>> {
+    const calls = [...this.#calls.values()];
+    return {
+      calls: calls.length,
+      streams: calls.filter((call) => call.hasStream).length,
+      models: calls.filter((call) => call.hasModel).length,
+      timers: calls.reduce((sum, call) => sum + call.timerCount, 0),
+    };
+  }
+
+  /** Takes no more calls, lets the running ones finish up to DRAIN_MAX_MS, then says goodbye to the rest. */
+  drain(): Promise<void> {
+    if (this.#draining === undefined) {
+      this.#draining = new Drain();
+      this.#log.info({ calls: this.#calls.size }, 'draining: no new calls are taken');
+      this.#draining.deadline = this.#clock.setTimer(DRAIN_MAX_MS, () => {
+        this.#log.warn({ calls: this.#calls.size }, 'the drain’s limit is reached: running calls are ended');
+        for (const call of this.#calls.values()) call.post({ type: 'drainDeadline' });
+      });
+      this.#settleDrain();
+    }
+    return this.#draining.done;
+  }
+
+  /** Ends every call at once, without a word. */
+  close(): void {
+    for (const call of this.#calls.values()) call.abandon();
+  }
+
+  #agentOf(webhook: VoiceWebhook): Agent | undefined {
+    const { agents } = this.#options;
+    return webhook.agentName === undefined ? agents.default : agents.find(webhook.agentName);
+  }
+
+  #prewarms(): number {
+    let count = 0;
+    for (const call of this.#calls.values()) if (call.isPrewarm) count += 1;
+    return count;
+  }
+
+  #onEnded(call: Call): void {
+    this.#calls.delete(call.callSid);
+    this.#ended.set(call.callSid, { view: call.view(), owesApology: call.owesApology });
+    for (const oldest of this.#ended.keys()) {
+      if (this.#ended.size <= ENDED_CALLS_MAX) break;
+      this.#ended.delete(oldest);
+    }
+    this.#settleDrain();
+  }
+
+  #settleDrain(): void {
+    if (this.#draining !== undefined && this.#calls.size === 0) {
+      this.#draining.deadline?.cancel();
+      this.#draining.resolve();
+    }
+  }
+}
+
+interface EndedCall {
+  readonly view: CallView;
+  readonly owesApology: boolean;
+}
+
+class Drain {
+  resolve: () => void = () => {};
+  readonly done = new Promise<void>((resolve) => {
+    this.resolve = resolve;
+  });
+  deadline: Timer | undefined;
+}

@@ -1,0 +1,488 @@
+/**
+ * One phone call, from its first webhook to `ended`: owns the state, the one mailbox, the timers, the model connection
+ * and the carrier's stream, and carries out what `transition` decides. Sound does not pass through the mailbox; the
+ * conversation joins it. What a listener throws ends this call with an apology and no other.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import type { Agent } from '../agent/agent.js';
+import type { Clock } from '../clock.js';
+import type { CallView } from '../console/call-view.js';
+import { errorText } from '../errors.js';
+import { type CallSid, newId, newStreamToken } from '../ids.js';
+import {
+  CUT_MAX_MS,
+  FAREWELL_MAX_MS,
+  FAREWELL_START_MAX_MS,
+  MAILBOX_MAX,
+  NO_STREAM_TIMEOUT_MS,
+  STREAMS_PER_CALL_MAX,
+  STREAM_RETURN_TIMEOUT_MS,
+  TICK_MS,
+} from '../limits.js';
+import type { ConnectLive, FunctionCall, LiveClose, LiveConnection } from '../model/live-connection.js';
+import type { CallObserver } from '../observe/call-observer.js';
+import type { Log } from '../observe/log.js';
+import type { CallControl } from '../telephony/call-control.js';
+import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../telephony/media-stream.js';
+import type { VoiceAnswer, VoiceWebhook } from '../telephony/voice-door.js';
+import { BUILT_IN_TOOLS, answerTools } from './built-in-tools.js';
+import {
+  type CallEffect,
+  type CallEvent,
+  type CallState,
+  type CallTimer,
+  INITIAL_CALL_STATE,
+  transition,
+} from './call-state.js';
+import { CallTimers } from './call-timers.js';
+import { Conversation } from './conversation.js';
+import { type CallIdentity, identify } from './call-identity.js';
+import type { EndReason } from './end-reason.js';
+import { IdleWatch } from './idle-watch.js';
+import { CALLER_IS_BACK, CALL_MUST_END, LINE_RULES, callerSilent, keyPressed } from './line-texts.js';
+import { Mailbox } from './mailbox.js';
+import { type ConversationEvent, liveListener } from './live-events.js';
+import { ModelLink } from './model-link.js';
+import type { Prompts } from './prompts.js';
+
+/** What every call of a server shares. */
+export interface CallDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: CallObserver;
+  readonly connectLive: ConnectLive;
+  readonly callControl: CallControl;
+  readonly prompts: Prompts;
+  readonly modelName: string;
+  /** 0 = no limit, for each of these. */
+  readonly callMaxMs: number;
+  readonly idleRepromptMs: number;
+  readonly greetingProtectionMs: number;
+}
+
+export interface CallOptions {
+  readonly webhook: VoiceWebhook;
+  readonly agent: Agent;
+  readonly deps: CallDeps;
+  /** Called once, when nothing of the call is alive any more. */
+  readonly onEnded: (call: Call) => void;
+}
+
+/** Ends of ours that the caller must have been told about. */
+const EXPLAINED_ENDS: ReadonlySet<EndReason> = new Set([
+  'model_unreachable',
+  'model_lost',
+  'carrier_lost',
+  'server_draining',
+  'internal_error',
+]);
+
+export class Call {
+  readonly identity: CallIdentity;
+  readonly #options: CallOptions;
+  readonly #deps: CallDeps;
+  readonly #conversation: Conversation;
+  readonly #mailbox: Mailbox<CallEvent | ConversationEvent>;
+  readonly #timers: CallTimers<CallTimer | 'tick'>;
+  readonly #idle: IdleWatch;
+  #state: CallState = INITIAL_CALL_STATE;
+  #token: string | undefined;
+  #stream: MediaStream | undefined;
+  #streamsOpened = 0;
+  #afters = 0;
+  readonly #link: ModelLink;
+  readonly #announcedWallMs: number;
+  #firstStreamAtMs: number | undefined;
+  #endedAtMs: number | undefined;
+
+  constructor(options: CallOptions) {
+    const { deps, webhook, agent } = options;
+    this.#options = options;
+    this.#deps = deps;
+    this.identity = identify(webhook, agent.name, newId());
+    this.#announcedWallMs = deps.clock.wallMs();
+    this.#mailbox = new Mailbox({
+      handle: (event) => this.#handle(event),
+      eventsMax: MAILBOX_MAX,
+      onOverflow: () => this.#finish('internal_error'),
+    });
+    this.#timers = new CallTimers(deps.clock, (name) => this.#onTimer(name));
+    this.#conversation = new Conversation({
+      clock: deps.clock,
+      observer: deps.observer,
+      prompts: deps.prompts,
+      greetingProtectionMs: deps.greetingProtectionMs,
+      modelName: () => deps.modelName,
+      events: {
+        onAgentSpeaks: () => this.post({ type: 'agentSpeaks' }),
+        onPlayoutDrained: () => this.post({ type: 'playoutDrained' }),
+      },
+    });
+    this.#link = new ModelLink({
+      callSid: webhook.callSid,
+      connectLive: deps.connectLive,
+      log: deps.log,
+      onReady: (model) => this.#onModelReady(model),
+      onFailed: () => this.guard(() => this.post({ type: 'modelFailed' })),
+      onGone: (lost) => {
+        this.#conversation.detachModel();
+        if (lost) this.post({ type: 'modelClosed' });
+      },
+    });
+    this.#idle = new IdleWatch({
+      clock: deps.clock,
+      repromptMs: deps.idleRepromptMs,
+      callerActiveAtMs: () => this.#conversation.callerActiveAtMs(),
+      activeAtMs: () => this.#conversation.activeAtMs(),
+      onReprompt: () => {
+        if (this.#state.name === 'live')
+          this.#conversation.ask(callerSilent(Math.round(deps.idleRepromptMs / 1000)));
+      },
+      onIdle: () => this.post({ type: 'callerIdle' }),
+    });
+  }
+
+  get callSid(): CallSid {
+    return this.identity.callSid;
+  }
+
+  /** The one-time token of the next media stream; another one after it was used. */
+  get token(): string {
+    this.#token ??= newStreamToken();
+    return this.#token;
+  }
+
+  get isEnding(): boolean {
+    return this.#state.name === 'ending' || this.#state.name === 'ended';
+  }
+
+  /** A model is connected or connecting for it and no stream has opened yet. */
+  get isPrewarm(): boolean {
+    return this.#state.name === 'announced' && this.#link.isAlive;
+  }
+
+  get hasStream(): boolean {
+    return this.#stream !== undefined;
+  }
+
+  get hasModel(): boolean {
+    return this.#link.model !== undefined;
+  }
+
+  get timerCount(): number {
+    return this.#timers.size;
+  }
+
+  /** Ended for a reason that the caller has not been told. */
+  get owesApology(): boolean {
+    return (
+      this.#state.name === 'ended' &&
+      EXPLAINED_ENDS.has(this.#state.reason) &&
+      !this.#conversation.wasExplained
+    );
+  }
+
+  /** The webhook was answered: the model is connected now, so that it is ready when the stream opens. */
+  announce(options: { prewarm: boolean }): void {
+    this.#deps.log.info(
+      { callSid: this.callSid, agent: this.identity.appName, pii: { from: this.#options.webhook.from } },
+      'call announced',
+    );
+    this.#timers.arm('noStream', NO_STREAM_TIMEOUT_MS);
+    if (options.prewarm) this.#connect();
+  }
+
+  /** Hands in one control event; it is handled now, or after the one that is being handled. */
+  post(event: CallEvent | ConversationEvent): void {
+    this.#mailbox.post(event);
+  }
+
+  /** What follows the stream, asked by the carrier at `/twilio/after`. */
+  answerAfterStream(): VoiceAnswer {
+    if (this.isEnding) {
+      const owed = this.#state.name === 'ending' && EXPLAINED_ENDS.has(this.#state.reason);
+      return owed && !this.#conversation.wasExplained ? { kind: 'apology' } : { kind: 'hangup' };
+    }
+    this.#afters += 1;
+    if (this.#afters <= STREAMS_PER_CALL_MAX) return { kind: 'stream', token: this.token };
+    this.#finish('carrier_lost');
+    return { kind: 'apology' };
+  }
+
+  /** A media stream with a well-formed `start`; refused unless it brings this call's unused token. */
+  acceptStream(
+    start: MediaStreamStart,
+    stream: MediaStream,
+  ): MediaStreamListener | { readonly refused: string } {
+    if (this.isEnding) return { refused: 'the call is ending' };
+    if (this.#token === undefined || !sameToken(this.#token, start.customParameters['token'])) {
+      return { refused: 'the token is wrong or used' };
+    }
+    this.#token = undefined;
+    this.#streamsOpened += 1;
+    this.#afters = Math.max(this.#afters, this.#streamsOpened - 1);
+    const previous = this.#stream;
+    if (previous !== undefined) this.#dropStream();
+    previous?.close();
+    this.#stream = stream;
+    this.#firstStreamAtMs ??= this.#deps.clock.nowMs();
+    this.#deps.observer.onCallActive(1);
+    this.#conversation.attachStream(stream);
+    if (!this.#timers.has('tick')) this.#timers.arm('tick', TICK_MS);
+    this.#deps.log.info({ callSid: this.callSid, streamSid: stream.streamSid }, 'media stream open');
+    this.post({ type: 'streamStarted' });
+    return this.#streamListener(stream);
+  }
+
+  /** The server is closing: nothing is said any more. */
+  abandon(): void {
+    this.#finish('server_draining');
+  }
+
+  view(): CallView {
+    const untilMs = this.#endedAtMs ?? this.#deps.clock.nowMs();
+    return {
+      callSid: this.callSid,
+      agent: this.identity.appName,
+      callDirection: this.identity.callDirection,
+      state: this.#state.name,
+      turn: this.#conversation.turn,
+      endReason: this.#state.name === 'ended' ? this.#state.reason : null,
+      startedAt: new Date(this.#announcedWallMs).toISOString(),
+      durationMs: Math.round(untilMs - (this.#firstStreamAtMs ?? untilMs)),
+      messages: this.#conversation.messages(),
+    };
+  }
+
+  /** Runs something that must not take the server with it: a throw ends this call. */
+  guard(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.fault(error);
+    }
+  }
+
+  /** Something inside threw: the caller hears an apology, other calls nothing. */
+  fault(error: unknown): void {
+    this.#deps.log.error({ callSid: this.callSid, cause: errorText(error) }, 'a fault inside the call');
+    try {
+      this.post({ type: 'fault' });
+    } catch {
+      this.#finish('internal_error');
+    }
+  }
+
+  // --- The mailbox ------------------------------------------------------------------------------------------------
+
+  #handle(event: CallEvent | ConversationEvent): void {
+    if (this.#state.name === 'ended') return;
+    switch (event.type) {
+      case 'mark':
+        return this.#conversation.onMark(event.name);
+      case 'dtmf':
+        return this.#conversation.onKey(keyPressed(event.digit));
+      case 'inputTranscription':
+        if (this.#conversation.onInputTranscription(event.text)) this.#apply({ type: 'interrupted' });
+        return;
+      case 'outputTranscription':
+        return this.#conversation.onOutputTranscription(event.text);
+      case 'generationComplete':
+        this.#conversation.onGenerationComplete();
+        return this.#apply({ type: 'agentTurnOver' });
+      case 'turnComplete':
+        this.#conversation.onTurnComplete();
+        return this.#apply({ type: 'agentTurnOver' });
+      case 'toolCall':
+        return this.#onToolCall(event.functionCalls);
+      case 'usageMetadata':
+        return this.#conversation.onUsage(event.usage);
+      default:
+        return this.#apply(event);
+    }
+  }
+
+  #apply(event: CallEvent): void {
+    const before = this.#state;
+    const { state, effects } = transition(before, event);
+    this.#state = state;
+    if (state.name !== before.name) {
+      this.#deps.log.debug({ callSid: this.callSid, from: before.name, to: state.name }, 'call state');
+    }
+    if (event.type === 'streamClosed' && this.#stream !== undefined && state.name !== 'ended')
+      this.#dropStream();
+    for (const effect of effects) this.#carryOut(effect);
+  }
+
+  #carryOut(effect: CallEffect): void {
+    switch (effect.do) {
+      case 'greet':
+        this.#idle.start();
+        return this.#conversation.greet(this.#options.agent.greeting);
+      case 'dropStream':
+        return this.#dropStream();
+      case 'welcomeBack':
+        return this.#conversation.ask(CALLER_IS_BACK);
+      case 'arm':
+        return this.#arm(effect.timer);
+      case 'disarm':
+        return this.#timers.disarm(effect.timer);
+      case 'askFarewell':
+        return this.#conversation.ask(CALL_MUST_END);
+      case 'play':
+        return this.#conversation.play(effect.prompt);
+      case 'closeModel':
+        return this.#link.close();
+      case 'cutLine':
+        return this.#cutLine();
+      case 'closeStream':
+        this.#stream?.close();
+        if (this.#stream === undefined) this.post({ type: 'streamClosed' });
+        return;
+      case 'finish':
+        return this.#finish(effect.reason);
+    }
+  }
+
+  #arm(timer: CallTimer): void {
+    const { callMaxMs } = this.#deps;
+    if (timer === 'maxDuration' && callMaxMs <= 0) return;
+    const delaysMs: Record<CallTimer, number> = {
+      noStream: NO_STREAM_TIMEOUT_MS,
+      streamReturn: STREAM_RETURN_TIMEOUT_MS,
+      maxDuration: callMaxMs,
+      farewellStart: FAREWELL_START_MAX_MS,
+      farewellMax: FAREWELL_MAX_MS,
+      cutMax: CUT_MAX_MS,
+    };
+    this.#timers.arm(timer, delaysMs[timer]);
+  }
+
+  #onTimer(name: CallTimer | 'tick'): void {
+    this.guard(() => {
+      if (name !== 'tick') return this.post({ type: 'timer', timer: name });
+      this.#timers.arm('tick', TICK_MS);
+      this.#conversation.onTick();
+    });
+  }
+
+  #onToolCall(functionCalls: readonly FunctionCall[]): void {
+    const spoken = this.#conversation.hasSpokenThisTurn;
+    this.#conversation.onToolCall();
+    const { responses, ends } = answerTools(
+      functionCalls,
+      this.#conversation.takeNote(),
+      this.#deps.observer,
+    );
+    this.#link.model?.sendToolResponse(responses);
+    if (ends) this.#apply({ type: 'agentEnds', spoken, heard: this.#conversation.isSilent });
+  }
+
+  // --- The two sockets ----------------------------------------------------------------------------------------------
+
+  #connect(): void {
+    const { agent } = this.#options;
+    this.#link.connect(
+      {
+        instruction: `${instructionOf(agent, this.identity)}\n\n${LINE_RULES}`,
+        voice: agent.runConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig.voiceName,
+        languageCode: agent.runConfig?.speechConfig?.languageCode,
+        functionDeclarations: BUILT_IN_TOOLS,
+      },
+      liveListener(this, this.#conversation),
+    );
+  }
+
+  #onModelReady(model: LiveConnection): void {
+    this.guard(() => {
+      this.#conversation.attachModel(model);
+      this.post({ type: 'modelReady' });
+    });
+  }
+
+  /** The model will drop the connection soon. Moving to another one is not built yet: the drop is a lost model. */
+  onGoAway(timeLeftMs: number): void {
+    this.#deps.log.warn(
+      { callSid: this.callSid, timeLeftMs },
+      'the model announces the end of its connection',
+    );
+  }
+
+  /** The model's socket closed, by whomever. */
+  onModelClosed(close: LiveClose): void {
+    this.#link.onClose(close);
+  }
+
+  #streamListener(stream: MediaStream): MediaStreamListener {
+    const isCurrent = (): boolean => this.#stream === stream;
+    return {
+      onMedia: (mulaw, timestampMs) => {
+        if (!isCurrent()) return;
+        try {
+          this.#conversation.onCallerMedia(mulaw, timestampMs);
+        } catch (error) {
+          this.fault(error);
+        }
+      },
+      onDtmf: (digit) => this.guard(() => isCurrent() && this.post({ type: 'dtmf', digit })),
+      onMark: (name) => this.guard(() => isCurrent() && this.post({ type: 'mark', name })),
+      onStop: () => this.guard(() => isCurrent() && this.post({ type: 'callerHungUp' })),
+      onClose: (code) => {
+        this.#deps.log.info(
+          { callSid: this.callSid, streamSid: stream.streamSid, code },
+          'media stream closed',
+        );
+        this.guard(() => isCurrent() && this.post({ type: 'streamClosed' }));
+      },
+    };
+  }
+
+  #dropStream(): void {
+    if (this.#stream === undefined) return;
+    this.#stream = undefined;
+    this.#timers.disarm('tick');
+    this.#deps.observer.onCallActive(-1);
+    this.#conversation.detachStream();
+  }
+
+  #cutLine(): void {
+    void this.#deps.callControl.hangUp(this.callSid).then((outcome) => {
+      if (outcome.kind === 'failed') {
+        this.#deps.log.error({ callSid: this.callSid, cause: outcome.cause }, 'REST could not cut the line');
+      }
+      this.guard(() => this.post({ type: 'lineCut' }));
+    });
+  }
+
+  /** Nothing of the call stays alive behind this: timers, model, stream, sound. */
+  #finish(reason: EndReason): void {
+    if (this.#endedAtMs !== undefined) return;
+    this.#endedAtMs = this.#deps.clock.nowMs();
+    this.#state = { name: 'ended', reason };
+    this.#idle.stop();
+    this.#link.close();
+    const stream = this.#stream;
+    this.#stream = undefined;
+    this.#conversation.close();
+    stream?.close();
+    if (stream !== undefined) this.#deps.observer.onCallActive(-1);
+    this.#timers.disarmAll();
+    const durationMs = this.#endedAtMs - (this.#firstStreamAtMs ?? this.#endedAtMs);
+    this.#deps.observer.onCallEnded(this.identity.callDirection, reason, durationMs);
+    this.#deps.log.info(
+      { callSid: this.callSid, endReason: reason, durationMs: Math.round(durationMs) },
+      'call ended',
+    );
+    this.#options.onEnded(this);
+  }
+}
+
+function instructionOf(agent: Agent, identity: CallIdentity): string {
+  return typeof agent.instruction === 'string' ? agent.instruction : agent.instruction(identity);
+}
+
+function sameToken(expected: string, given: string | undefined): boolean {
+  const wanted = Buffer.from(expected);
+  const shown = Buffer.from(given ?? '');
+  return wanted.length === shown.length && timingSafeEqual(wanted, shown);
+}

@@ -1,0 +1,110 @@
+/**
+ * The caller's voice from the carrier's frame to the model's `realtimeInput`: gaps filled with silence, 8 kHz mu-law to
+ * 16 kHz PCM16, one message a frame. While the model is not ready or reads too slowly, sound waits in a backlog in
+ * which the newest wins. Notes when the caller was last heard speaking; what that means is the conversation's business.
+ */
+import type { CallerGaps } from '../audio/caller-gaps.js';
+import type { CallerUpsampler } from '../audio/caller-upsampler.js';
+import type { VoiceActivity } from '../audio/voice-activity.js';
+import type { Clock } from '../clock.js';
+import { MODEL_BUFFERED_MAX_BYTES, MULAW_BYTES_PER_MS, MULAW_FRAME_BYTES, MULAW_SILENCE } from '../limits.js';
+import type { LiveConnection } from '../model/live-connection.js';
+import type { CallObserver } from '../observe/call-observer.js';
+import { CallerBacklog } from './caller-backlog.js';
+
+export interface CallerLegOptions {
+  readonly clock: Clock;
+  readonly gaps: CallerGaps;
+  readonly upsampler: CallerUpsampler;
+  readonly voice: VoiceActivity;
+  readonly observer: CallObserver;
+}
+
+const SILENCE = new Uint8Array(MULAW_FRAME_BYTES).fill(MULAW_SILENCE);
+
+export class CallerLeg {
+  readonly #clock: Clock;
+  readonly #gaps: CallerGaps;
+  readonly #upsampler: CallerUpsampler;
+  readonly #voice: VoiceActivity;
+  readonly #observer: CallObserver;
+  readonly #backlog: CallerBacklog;
+  #model: LiveConnection | undefined;
+  #lastVoicedAtMs: number | undefined;
+
+  constructor(options: CallerLegOptions) {
+    this.#clock = options.clock;
+    this.#gaps = options.gaps;
+    this.#upsampler = options.upsampler;
+    this.#voice = options.voice;
+    this.#observer = options.observer;
+    this.#backlog = new CallerBacklog(options);
+  }
+
+  /** When the caller's last voiced frame came in, by the clock. */
+  get lastVoicedAtMs(): number | undefined {
+    return this.#lastVoicedAtMs;
+  }
+
+  /** A frame from the carrier, any length; `mulaw` is not kept. */
+  onMedia(mulaw: Uint8Array, timestampMs: number): void {
+    const nowMs = this.#clock.nowMs();
+    this.#feedSilence(this.#gaps.onFrame(timestampMs, mulaw.length, nowMs));
+    if (this.#voice.push(mulaw)) this.#lastVoicedAtMs = nowMs;
+    this.#feed(mulaw);
+  }
+
+  /** Feeds silence while the carrier sends nothing, so that the model's sense of time goes on. */
+  onTick(): void {
+    this.#feedSilence(this.#gaps.idleFillMs(this.#clock.nowMs()));
+  }
+
+  /** The model takes sound from now on; what waited goes first. */
+  attachModel(model: LiveConnection): void {
+    this.#model = model;
+    this.#flushBacklog(model);
+  }
+
+  detachModel(): void {
+    this.#model = undefined;
+  }
+
+  /** The carrier's stream was lost or replaced: its timestamps begin anew. */
+  resetStream(): void {
+    this.#gaps.reset();
+    this.#upsampler.reset();
+  }
+
+  release(): void {
+    const { unfilledMs } = this.#gaps.counts;
+    if (unfilledMs > 0) this.#observer.onAudioDropped('inbound', 'gap_too_long', unfilledMs);
+    this.#model = undefined;
+    this.#backlog.clear();
+    this.#upsampler.release();
+    this.#voice.release();
+  }
+
+  #feedSilence(fillMs: number): void {
+    for (let leftBytes = fillMs * MULAW_BYTES_PER_MS; leftBytes >= 1; leftBytes -= MULAW_FRAME_BYTES) {
+      this.#feed(leftBytes >= MULAW_FRAME_BYTES ? SILENCE : SILENCE.subarray(0, leftBytes));
+    }
+  }
+
+  #feed(mulaw: Uint8Array): void {
+    const model = this.#model;
+    if (model === undefined || model.bufferedAmount > MODEL_BUFFERED_MAX_BYTES) {
+      this.#backlog.add(mulaw);
+      return;
+    }
+    if (!this.#backlog.isEmpty) this.#flushBacklog(model);
+    model.sendAudio(this.#upsampler.push(mulaw));
+  }
+
+  #flushBacklog(model: LiveConnection): void {
+    while (model.bufferedAmount <= MODEL_BUFFERED_MAX_BYTES) {
+      const mulaw = this.#backlog.takeOldest();
+      if (mulaw === undefined) return;
+      model.sendAudio(this.#upsampler.push(mulaw));
+    }
+  }
+}

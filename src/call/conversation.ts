@@ -1,0 +1,341 @@
+/**
+ * One call's conversation: joins the caller's leg and the agent's leg to the model, keeps whose turn it is, the transcript
+ * of what was heard and the times that the metrics want. Sound passes straight through the legs; everything else
+ * comes from the call's mailbox, one event at a time. Whether the call goes on is the call's business.
+ */
+import { AgentDecimator } from '../audio/agent-decimator.js';
+import { CallerGaps } from '../audio/caller-gaps.js';
+import { CallerUpsampler } from '../audio/caller-upsampler.js';
+import { Playout } from '../audio/playout.js';
+import type { Utterance } from '../audio/utterance.js';
+import { VoiceActivity } from '../audio/voice-activity.js';
+import type { Clock } from '../clock.js';
+import type { MessageView } from '../console/call-view.js';
+import { PROMPT_WAIT_MAX_MS, TRANSCRIBED_BARGE_IN_MIN_MS } from '../limits.js';
+import type { LiveConnection, UsageMetadata } from '../model/live-connection.js';
+import type { CallObserver } from '../observe/call-observer.js';
+import type { MediaStream } from '../telephony/media-stream.js';
+import { AgentLeg } from './agent-leg.js';
+import type { AgentMessage } from './agent-message.js';
+import { CallerLeg } from './caller-leg.js';
+import { askGreeting, heardOnly } from './line-texts.js';
+import { PROMPT_TEXTS, type PromptName, type Prompts } from './prompts.js';
+import { Transcript } from './transcript.js';
+import { TurnClock } from './turn-clock.js';
+
+/** What the conversation tells the call. */
+export interface ConversationEvents {
+  onAgentSpeaks(): void;
+  onPlayoutDrained(): void;
+}
+
+export interface ConversationOptions {
+  readonly clock: Clock;
+  readonly observer: CallObserver;
+  readonly prompts: Prompts;
+  readonly greetingProtectionMs: number;
+  readonly modelName: () => string;
+  readonly events: ConversationEvents;
+}
+
+export class Conversation {
+  readonly #clock: Clock;
+  readonly #options: ConversationOptions;
+  readonly #playout: Playout;
+  readonly #decimator = new AgentDecimator();
+  readonly #agent: AgentLeg;
+  readonly #caller: CallerLeg;
+  readonly #turns: TurnClock;
+  readonly #transcript = new Transcript();
+  #stream: MediaStream | undefined;
+  #model: LiveConnection | undefined;
+  #clip: { readonly utterance: Utterance; readonly prompt: PromptName } | undefined;
+  /** Recorded clips that were heard to their end. */
+  readonly #heardClips = new Set<PromptName>();
+  /** What the model does not know yet: it travels with the next text or tool response. */
+  #note: string | undefined;
+  #otherActivityAtMs: number;
+  #keyPressedAtMs = Number.NEGATIVE_INFINITY;
+  /** Why open messages are closed, once the call is over. */
+  #over = false;
+
+  constructor(options: ConversationOptions) {
+    this.#options = options;
+    const { clock, observer } = options;
+    this.#clock = clock;
+    this.#otherActivityAtMs = clock.nowMs();
+    this.#playout = new Playout({ clock, sink: this.#makeSink(), observer: this.#makePlayoutObserver() });
+    this.#agent = new AgentLeg({
+      clock,
+      playout: this.#playout,
+      decimator: this.#decimator,
+      observer,
+      greetingProtectionMs: options.greetingProtectionMs,
+      events: {
+        onMessageOpened: (message) => this.#onMessageOpened(message),
+        onMessageClosed: (message, interrupted) => this.#onMessageClosed(message, interrupted),
+      },
+    });
+    this.#caller = new CallerLeg({
+      clock,
+      observer,
+      gaps: new CallerGaps(),
+      upsampler: new CallerUpsampler(),
+      voice: new VoiceActivity(),
+    });
+    this.#turns = new TurnClock({
+      clock,
+      observer,
+      modelName: options.modelName,
+      lastVoicedAtMs: () => this.#caller.lastVoicedAtMs,
+    });
+  }
+
+  // --- Sound: straight from one socket to the other --------------------------------------------------------------
+
+  onCallerMedia(mulaw: Uint8Array, timestampMs: number): void {
+    this.#caller.onMedia(mulaw, timestampMs);
+  }
+
+  onAgentAudio(pcm24k: Uint8Array): void {
+    if (this.#stream === undefined)
+      this.#options.observer.onAudioDropped('outbound', 'no_stream', pcm24k.length / 48);
+    else this.#agent.onAudio(pcm24k);
+  }
+
+  /** `interrupted` was read: `clear` is written before anything else happens. */
+  onInterrupted(): void {
+    const readAtMs = this.#clock.nowMs();
+    if (this.#agent.interrupt(true)) this.#options.observer.onBargeInClear(this.#clock.nowMs() - readAtMs);
+    this.#transcript.closeCaller();
+  }
+
+  /** Twice a second. */
+  onTick(): void {
+    if (this.#stream !== undefined) this.#caller.onTick();
+  }
+
+  // --- The two ends -----------------------------------------------------------------------------------------------
+
+  attachModel(model: LiveConnection): void {
+    this.#model = model;
+    this.#caller.attachModel(model);
+  }
+
+  /** The model is gone; what it said before is still played. */
+  detachModel(): void {
+    this.#model = undefined;
+    this.#caller.detachModel();
+    this.#agent.onModelGone();
+  }
+
+  attachStream(stream: MediaStream): void {
+    this.#stream = stream;
+    this.#caller.resetStream();
+    this.#turns.onStreamStarted();
+    this.#otherActivityAtMs = this.#clock.nowMs();
+  }
+
+  /** The line is gone: what was not heard by now never will be. */
+  detachStream(): void {
+    if (this.#stream === undefined) return;
+    this.#stream = undefined;
+    this.#playout.clear();
+    this.#agent.abandon();
+  }
+
+  greet(greeting: string | undefined): void {
+    this.#agent.expectGreeting();
+    this.#model?.sendText(askGreeting(greeting));
+  }
+
+  /** Text that the model answers; what it does not know yet goes in front. */
+  ask(text: string): void {
+    this.#turns.onAsked();
+    this.#otherActivityAtMs = this.#clock.nowMs();
+    this.#model?.sendText(this.#withNote(text));
+  }
+
+  /** Plays a recorded clip behind what is being said; a long wait is cut short first. */
+  play(prompt: PromptName): void {
+    if (this.#playout.unplayedMs() > PROMPT_WAIT_MAX_MS) {
+      this.#playout.clear();
+      this.#agent.abandon();
+    }
+    this.#clip = { utterance: this.#playout.playClip(this.#options.prompts[prompt]), prompt };
+  }
+
+  /** Whether a recorded clip has told the caller why the call ends. */
+  get wasExplained(): boolean {
+    return this.#heardClips.size > 0;
+  }
+
+  close(): void {
+    this.#over = true;
+    this.#playout.close();
+    this.#agent.abandon();
+    this.#caller.release();
+    this.#decimator.release();
+    this.#stream = undefined;
+    this.#model = undefined;
+  }
+
+  // --- Control, from the call's mailbox -----------------------------------------------------------------------------
+
+  onMark(name: string): void {
+    this.#playout.onMark(name);
+  }
+
+  onKey(text: string): void {
+    this.#keyPressedAtMs = this.#clock.nowMs();
+    this.ask(text);
+  }
+
+  /** The caller's words. Returns whether they cut the agent short: it had generated all of its message, so the model
+   * itself may not say `interrupted` any more. */
+  onInputTranscription(fragment: string): boolean {
+    const cutsIn = this.#agent.isOnlyPlaying && this.#isNewSpeech();
+    if (cutsIn) {
+      this.#agent.interrupt(false);
+      this.#transcript.closeCaller();
+    }
+    this.#transcript.addCaller(fragment, cutsIn ? undefined : this.#agent.answering?.msg);
+    return cutsIn;
+  }
+
+  onOutputTranscription(fragment: string): void {
+    if (this.#stream === undefined) return;
+    const message = this.#agent.messageForWords();
+    if (message === undefined) return;
+    message.addWords(fragment);
+    this.#turns.onDelta(message);
+  }
+
+  onGenerationComplete(): void {
+    this.#agent.onGenerationComplete();
+  }
+
+  onTurnComplete(): void {
+    this.#agent.onTurnComplete();
+  }
+
+  onToolCall(): void {
+    this.#otherActivityAtMs = this.#clock.nowMs();
+    this.#agent.onToolCall();
+  }
+
+  onUsage(usage: UsageMetadata): void {
+    const { observer } = this.#options;
+    for (const [modality, tokens] of Object.entries(usage.promptTokens))
+      observer.onTokens('input', modality, tokens);
+    for (const [modality, tokens] of Object.entries(usage.responseTokens)) {
+      observer.onTokens('output', modality, tokens);
+    }
+  }
+
+  /** What the model should learn with something that is sent anyway; given out once. */
+  takeNote(): string | undefined {
+    const note = this.#note;
+    this.#note = undefined;
+    return note;
+  }
+
+  // --- What others may know -------------------------------------------------------------------------------------------
+
+  get isSilent(): boolean {
+    return this.#playout.isSilent;
+  }
+
+  /** Whether the model has said something in the turn that is open. */
+  get hasSpokenThisTurn(): boolean {
+    return this.#agent.current?.hasSound ?? false;
+  }
+
+  get turn(): 'listening' | 'thinking' | 'speaking' {
+    if (!this.#playout.isSilent) return 'speaking';
+    return this.#agent.current === undefined ? 'listening' : 'thinking';
+  }
+
+  callerActiveAtMs(): number {
+    return Math.max(this.#caller.lastVoicedAtMs ?? Number.NEGATIVE_INFINITY, this.#keyPressedAtMs);
+  }
+
+  activeAtMs(): number {
+    if (!this.#playout.isSilent) return this.#clock.nowMs();
+    return Math.max(this.callerActiveAtMs(), this.#otherActivityAtMs);
+  }
+
+  messages(): MessageView[] {
+    return this.#transcript.messages();
+  }
+
+  #withNote(text: string): string {
+    const note = this.takeNote();
+    return note === undefined ? text : `${note}\n${text}`;
+  }
+
+  /** Late words of the question that is being answered are not a barge-in: the caller spoke since the answer's first
+   * sound, or that is long enough ago. */
+  #isNewSpeech(): boolean {
+    const soundAtMs = this.#agent.answering?.firstSoundAtMs;
+    if (soundAtMs === undefined) return false;
+    const spokeSince = (this.#caller.lastVoicedAtMs ?? Number.NEGATIVE_INFINITY) > soundAtMs;
+    return spokeSince || this.#clock.nowMs() - soundAtMs >= TRANSCRIBED_BARGE_IN_MIN_MS;
+  }
+
+  #onMessageOpened(message: AgentMessage): void {
+    message.msg = this.#transcript.openAgent(message);
+    this.#turns.onMessageOpened(message);
+  }
+
+  #onMessageClosed(message: AgentMessage, interrupted: boolean): void {
+    const text = interrupted ? message.heardText() : message.wholeText();
+    this.#transcript.closeAgent(message.msg, { text, interrupted });
+    this.#transcript.closeCaller();
+    this.#otherActivityAtMs = this.#clock.nowMs();
+    if (interrupted && text.trim() !== message.wholeText().trim()) this.#note = heardOnly(text.trim());
+    this.#options.observer.onStreamEnded(this.#outcomeOf(message, interrupted));
+  }
+
+  #outcomeOf(message: AgentMessage, interrupted: boolean): 'done' | 'interrupted' | 'error' | 'disconnected' {
+    if (message.isBroken) return 'error';
+    if (!interrupted) return 'done';
+    return this.#over || this.#stream === undefined ? 'disconnected' : 'interrupted';
+  }
+
+  #makeSink() {
+    const streamOf = (): MediaStream | undefined => this.#stream;
+    return {
+      send: (mulaw: Uint8Array, markName: string | undefined) => streamOf()?.sendMedia(mulaw, markName),
+      sendMark: (name: string) => streamOf()?.sendMark(name),
+      sendClear: () => streamOf()?.sendClear(),
+      get bufferedAmount(): number {
+        return streamOf()?.bufferedAmount ?? 0;
+      },
+    };
+  }
+
+  #makePlayoutObserver() {
+    const { observer, events } = this.#options;
+    return {
+      onFirstSent: (utterance: Utterance) => {
+        this.#agent.onFirstSent(utterance);
+        this.#turns.onFirstSent();
+        events.onAgentSpeaks();
+      },
+      onUnderrun: () => observer.onUnderrun(),
+      onUtteranceHeard: (utterance: Utterance) => {
+        const clip = this.#clip;
+        if (clip !== undefined && utterance === clip.utterance) {
+          this.#heardClips.add(clip.prompt);
+          this.#transcript.addRecorded(PROMPT_TEXTS[clip.prompt]);
+        }
+        this.#agent.onUtteranceHeard();
+      },
+      onDrained: () => events.onPlayoutDrained(),
+      onDropped: (ms: number, reason: 'queue_full' | 'over') =>
+        observer.onAudioDropped('outbound', reason === 'over' ? 'late_turn' : 'queue_full', ms),
+      onHoldOver: (cleared: boolean) => this.#agent.onHoldOver(cleared),
+    };
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * What the server itself tells the model in words, apart from the author's instruction. The rehearsal model's dialogue
+ * knows these sentences too.
+ */
+
+/** Said behind every instruction: what the line brings that an author need not know about. */
+export const LINE_RULES = [
+  'You are on a telephone call. What you say is heard, never read.',
+  'Messages that begin with "The caller pressed the key" or "The caller has said nothing" come from the telephone line, not from the caller: act on them, never read them out.',
+  'When the conversation is over, say goodbye first and then call end_call. The line is cut when your goodbye has been heard.',
+].join('\n');
+
+export function askGreeting(greeting: string | undefined): string {
+  if (greeting === undefined) return 'The call has begun. Greet the caller in one or two short sentences.';
+  return `The call has begun. Say this greeting now, word for word: ${JSON.stringify(greeting)}`;
+}
+
+export function keyPressed(digit: string): string {
+  return `The caller pressed the key "${digit}" on the phone.`;
+}
+
+export function callerSilent(seconds: number): string {
+  return `The caller has said nothing for ${seconds} seconds. Ask whether they are still there.`;
+}
+
+export const CALL_MUST_END = 'The call must end now. Say goodbye in one short sentence.';
+
+export const CALLER_IS_BACK =
+  'The line was interrupted for a moment and the caller is back. Say so in a few words and go on where you were.';
+
+/** Put in front of a text that is sent anyway, so that it neither makes the model speak nor stops it. */
+export function heardOnly(heardText: string): string {
+  if (heardText === '') return 'The caller cut in and heard nothing of your last message.';
+  return `The caller cut in and heard only this of your last message: ${JSON.stringify(heardText)}`;
+}

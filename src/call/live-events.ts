@@ -1,0 +1,62 @@
+/**
+ * The model's callbacks on their way into a call: sound and `interrupted` go straight to the conversation, everything
+ * else through the call's mailbox.
+ */
+import type { FunctionCall, LiveClose, LiveListener, UsageMetadata } from '../model/live-connection.js';
+import type { CallEvent } from './call-state.js';
+
+/** Control events that the conversation handles; the rest is the call's. */
+export type ConversationEvent =
+  | { readonly type: 'mark'; readonly name: string }
+  | { readonly type: 'dtmf'; readonly digit: string }
+  | { readonly type: 'inputTranscription'; readonly text: string }
+  | { readonly type: 'outputTranscription'; readonly text: string }
+  | { readonly type: 'generationComplete' }
+  | { readonly type: 'turnComplete' }
+  | { readonly type: 'toolCall'; readonly functionCalls: readonly FunctionCall[] }
+  | { readonly type: 'usageMetadata'; readonly usage: UsageMetadata };
+
+export interface LiveEventsCall {
+  post(event: CallEvent | ConversationEvent): void;
+  guard(run: () => void): void;
+  fault(error: unknown): void;
+  onGoAway(timeLeftMs: number): void;
+  onModelClosed(close: LiveClose): void;
+}
+
+export interface LiveEventsConversation {
+  onAgentAudio(pcm24k: Uint8Array): void;
+  onInterrupted(): void;
+}
+
+/** What it throws is caught here or by the caller of the listener; either way it ends this call only. */
+export function liveListener(call: LiveEventsCall, conversation: LiveEventsConversation): LiveListener {
+  const post = (event: CallEvent | ConversationEvent): void => call.guard(() => call.post(event));
+  return {
+    onInterrupted() {
+      call.guard(() => conversation.onInterrupted());
+      post({ type: 'interrupted' });
+    },
+    onAudio(pcm24k) {
+      try {
+        conversation.onAgentAudio(pcm24k);
+      } catch (error) {
+        call.fault(error);
+      }
+    },
+    onInputTranscription: (text) => post({ type: 'inputTranscription', text }),
+    onOutputTranscription: (text) => post({ type: 'outputTranscription', text }),
+    onGenerationComplete: () => post({ type: 'generationComplete' }),
+    onTurnComplete: () => post({ type: 'turnComplete' }),
+    onToolCall: (functionCalls) => post({ type: 'toolCall', functionCalls }),
+    onToolCallCancellation() {
+      // The built-in tools answer at once, so there is never one left to withdraw.
+    },
+    onGoAway: (timeLeftMs) => call.onGoAway(timeLeftMs),
+    onSessionResumptionUpdate() {
+      // Resuming a lost connection is not built yet; the handle has no user.
+    },
+    onUsageMetadata: (usage) => post({ type: 'usageMetadata', usage }),
+    onClose: (close) => call.guard(() => call.onModelClosed(close)),
+  };
+}

@@ -1,0 +1,89 @@
+/**
+ * A call's connection to its model: connecting, connected, lost or closed by us. At most one at a time. Reconnecting
+ * within a call is not built yet; this is where it will be.
+ */
+import { errorText } from '../errors.js';
+import type { CallSid } from '../ids.js';
+import type {
+  ConnectLive,
+  LiveClose,
+  LiveConnection,
+  LiveListener,
+  LiveSetup,
+} from '../model/live-connection.js';
+import type { Log } from '../observe/log.js';
+
+export interface ModelLinkOptions {
+  readonly callSid: CallSid;
+  readonly connectLive: ConnectLive;
+  readonly log: Log;
+  readonly onReady: (model: LiveConnection) => void;
+  readonly onFailed: () => void;
+  /** The connection is gone; `lost` unless we closed it. */
+  readonly onGone: (lost: boolean) => void;
+}
+
+export class ModelLink {
+  readonly #options: ModelLinkOptions;
+  #connecting: AbortController | undefined;
+  #model: LiveConnection | undefined;
+
+  constructor(options: ModelLinkOptions) {
+    this.#options = options;
+  }
+
+  get model(): LiveConnection | undefined {
+    return this.#model;
+  }
+
+  /** A connection is open or on its way. */
+  get isAlive(): boolean {
+    return this.#model !== undefined || this.#connecting !== undefined;
+  }
+
+  connect(setup: LiveSetup, listener: LiveListener): void {
+    const { connectLive, log, callSid, onReady, onFailed } = this.#options;
+    const connecting = new AbortController();
+    this.#connecting = connecting;
+    connectLive(setup, listener, connecting.signal).then(
+      (model) => {
+        if (this.#connecting !== connecting) return model.close();
+        this.#connecting = undefined;
+        this.#model = model;
+        log.info({ callSid, model: model.modelName }, 'model connected');
+        onReady(model);
+      },
+      (error: unknown) => {
+        if (this.#connecting !== connecting) return;
+        this.#connecting = undefined;
+        log.error({ callSid, cause: errorText(error) }, 'the model could not be reached');
+        onFailed();
+      },
+    );
+  }
+
+  /** The connection's own word that it is closed. */
+  onClose(close: LiveClose): void {
+    if (this.#model === undefined) return;
+    const { callSid, log, onGone } = this.#options;
+    this.#model = undefined;
+    if (!close.local) {
+      log.warn(
+        { callSid, code: close.code, pii: { reason: close.reason } },
+        'the model’s connection was lost',
+      );
+    }
+    onGone(!close.local);
+  }
+
+  /** Closes what is open and calls off what is on its way. Idempotent. */
+  close(): void {
+    this.#connecting?.abort();
+    this.#connecting = undefined;
+    const model = this.#model;
+    this.#model = undefined;
+    if (model === undefined) return;
+    this.#options.onGone(false);
+    model.close();
+  }
+}

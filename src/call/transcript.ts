@@ -1,0 +1,100 @@
+/**
+ * What was said in a call, in spoken order, and of the agent only what the caller heard. Bounded; past the bound the
+ * oldest text goes. Times and sound are the conversation's business; this keeps words.
+ */
+import type { MessageView } from '../console/call-view.js';
+import { TRANSCRIPT_MAX_CHARS } from '../limits.js';
+
+/** An agent message whose heard text is still growing. */
+export interface HeardSource {
+  /** What the caller has heard of it by now. */
+  heardText(): string;
+}
+
+interface Entry {
+  readonly msg: string;
+  readonly role: 'user' | 'model';
+  text: string;
+  interrupted: boolean;
+  source: HeardSource | undefined;
+}
+
+export class Transcript {
+  readonly #entries: Entry[] = [];
+  /** The caller's message that is still being added to. */
+  #callerEntry: Entry | undefined;
+  #count = 0;
+  #closedChars = 0;
+
+  /** The caller said something (a fragment; concatenated as it comes). A late fragment goes in front of the agent
+   * message that it caused: `beforeAgent` is that message's id, undefined when the agent is not answering. */
+  addCaller(fragment: string, beforeAgent: string | undefined): void {
+    if (this.#callerEntry === undefined) {
+      this.#callerEntry = this.#make('user', undefined);
+      const at =
+        beforeAgent === undefined ? -1 : this.#entries.findIndex((entry) => entry.msg === beforeAgent);
+      if (at < 0) this.#entries.push(this.#callerEntry);
+      else this.#entries.splice(at, 0, this.#callerEntry);
+    }
+    this.#callerEntry.text += fragment;
+    this.#closedChars += fragment.length;
+    this.#trim();
+  }
+
+  /** The caller's message is complete; what follows is a new one. */
+  closeCaller(): void {
+    this.#callerEntry = undefined;
+  }
+
+  /** Opens an agent message; returns its id. */
+  openAgent(source: HeardSource): string {
+    const entry = this.#make('model', source);
+    this.#entries.push(entry);
+    return entry.msg;
+  }
+
+  /** Seals an agent message with what was heard of it. A message of which nothing was heard is removed. */
+  closeAgent(msg: string, heard: { text: string; interrupted: boolean }): void {
+    const at = this.#entries.findIndex((entry) => entry.msg === msg);
+    const entry = this.#entries[at];
+    if (entry?.source === undefined) return;
+    entry.source = undefined;
+    entry.text = heard.text;
+    entry.interrupted = heard.interrupted;
+    this.#closedChars += heard.text.length;
+    if (heard.text.trim() === '') this.#entries.splice(at, 1);
+    this.#trim();
+  }
+
+  /** A clip of ours that the caller heard. */
+  addRecorded(text: string): void {
+    const entry = this.#make('model', undefined);
+    entry.text = text;
+    this.#entries.push(entry);
+  }
+
+  /** The messages by now, oldest first. */
+  messages(): MessageView[] {
+    return this.#entries
+      .map((entry) => ({
+        msg: entry.msg,
+        role: entry.role,
+        text: (entry.source?.heardText() ?? entry.text).trim(),
+        interrupted: entry.interrupted,
+      }))
+      .filter((message) => message.text !== '');
+  }
+
+  #make(role: 'user' | 'model', source: HeardSource | undefined): Entry {
+    this.#count += 1;
+    return { msg: `m${this.#count}`, role, text: '', interrupted: false, source };
+  }
+
+  #trim(): void {
+    while (this.#closedChars > TRANSCRIPT_MAX_CHARS && this.#entries.length > 1) {
+      const oldest = this.#entries.shift();
+      if (oldest?.source !== undefined) return void this.#entries.unshift(oldest);
+      this.#closedChars -= oldest?.text.length ?? 0;
+    }
+  }
+}

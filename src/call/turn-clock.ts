@@ -1,0 +1,83 @@
+/**
+ * The times of a call's turns, as the metrics define them: when a turn began, its first event, its deltas, its first
+ * sound on the line. Reads no sound and keeps no words.
+ */
+import type { Clock } from '../clock.js';
+import type { CallObserver } from '../observe/call-observer.js';
+import type { AgentMessage } from './agent-message.js';
+
+export interface TurnClockOptions {
+  readonly clock: Clock;
+  readonly observer: CallObserver;
+  readonly modelName: () => string;
+  /** The last voiced caller frame, by the clock; undefined before the first. */
+  readonly lastVoicedAtMs: () => number | undefined;
+}
+
+export class TurnClock {
+  readonly #options: TurnClockOptions;
+  #streamStartedAtMs: number | undefined;
+  /** Text or a key that the model was sent and that asks for an answer. */
+  #askedAtMs: number | undefined;
+  /** When the turn that is being answered began; undefined once its first sound was written. */
+  #turnStartedAtMs: number | undefined;
+  /** The voiced frame that the last answer was counted from: one frame starts at most one turn. */
+  #answeredVoiceAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: TurnClockOptions) {
+    this.#options = options;
+  }
+
+  onStreamStarted(): void {
+    this.#streamStartedAtMs = this.#options.clock.nowMs();
+  }
+
+  /** Something was sent to the model that it answers, other than the caller's voice. */
+  onAsked(): void {
+    this.#askedAtMs = this.#options.clock.nowMs();
+  }
+
+  /** The first event of an agent message is forwarded. */
+  onMessageOpened(message: AgentMessage): void {
+    const { clock, observer, modelName, lastVoicedAtMs } = this.#options;
+    observer.onStreamStarted();
+    const voicedAtMs = lastVoicedAtMs() ?? Number.NEGATIVE_INFINITY;
+    const spokenAtMs = voicedAtMs > this.#answeredVoiceAtMs ? voicedAtMs : Number.NEGATIVE_INFINITY;
+    const startedAtMs = message.isGreeting
+      ? this.#streamStartedAtMs
+      : finite(Math.max(spokenAtMs, this.#askedAtMs ?? Number.NEGATIVE_INFINITY));
+    this.#askedAtMs = undefined;
+    this.#answeredVoiceAtMs = voicedAtMs;
+    this.#turnStartedAtMs = message.isGreeting ? undefined : finite(spokenAtMs);
+    if (startedAtMs === undefined) return; // The model spoke by itself: nobody waited.
+    observer.onFirstEvent(
+      message.isGreeting ? 'greeting' : 'reply',
+      modelName(),
+      clock.nowMs() - startedAtMs,
+    );
+  }
+
+  /** The first sound of an agent message was written to the carrier. */
+  onFirstSent(): void {
+    if (this.#turnStartedAtMs === undefined) return;
+    this.#options.observer.onTurnLatency(this.#options.clock.nowMs() - this.#turnStartedAtMs);
+    this.#turnStartedAtMs = undefined;
+  }
+
+  /** A delta (a transcribed piece) of `message` is forwarded. */
+  onDelta(message: AgentMessage): void {
+    const nowMs = this.#options.clock.nowMs();
+    if (message.lastDeltaAtMs !== undefined) {
+      this.#options.observer.onDeltaGap(
+        message.toolSinceDelta ? 'tool' : 'model',
+        nowMs - message.lastDeltaAtMs,
+      );
+    }
+    message.lastDeltaAtMs = nowMs;
+    message.toolSinceDelta = false;
+  }
+}
+
+function finite(value: number): number | undefined {
+  return Number.isFinite(value) ? value : undefined;
+}

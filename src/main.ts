@@ -1,0 +1,69 @@
+/**
+ * The process: reads the environment, starts the server, says where it is, and on SIGTERM or SIGINT drains and exits 0.
+ * A second signal ends it at once. A bad configuration is one line and exit 78.
+ */
+import { config as loadDotenv } from 'dotenv';
+import { systemClock } from './clock.js';
+import { type Config, readConfig } from './config.js';
+import { AppError, ConfigError, errorText } from './errors.js';
+import type { Log } from './observe/log.js';
+import { createLog } from './observe/pino-log.js';
+import { type RunningServer, startServer } from './server.js';
+
+const EXIT_CONFIG = 78;
+
+function readEnvironment(): Config {
+  loadDotenv({ quiet: true });
+  return readConfig(process.env);
+}
+
+function complain(error: unknown): never {
+  const known = error instanceof AppError;
+  process.stderr.write(`earshot: ${errorText(error)}\n`);
+  if (!known && error instanceof Error) process.stderr.write(`${error.stack ?? ''}\n`);
+  process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
+}
+
+function announce(server: RunningServer, config: Config, log: Log): void {
+  log.info({ url: server.url, model: config.MODEL, agent: config.AGENT }, 'earshot is ready for calls');
+  if (config.DATABASE_URL !== 'sqlite:data/earshot.db') {
+    log.warn({}, 'DATABASE_URL is set, but the store is not built yet: calls are kept in memory only');
+  }
+  if (config.CONSOLE_TOKEN !== undefined && config.CONSOLE_TOKEN.length < 16) {
+    log.warn({}, 'CONSOLE_TOKEN is short enough to be guessed');
+  }
+  process.stdout.write(
+    [
+      '',
+      `  Earshot answers at ${server.url}/twilio/voice (${config.MODEL} model, agent ${config.AGENT}).`,
+      '  Place a call:  npm run call -- fixtures/callers/barge-in.wav',
+      `  Watch calls:   ${server.url}/calls  and  ${server.url}/metrics  (a console page is not built yet)`,
+      '',
+    ].join('\n') + '\n',
+  );
+}
+
+async function drainAndExit(server: RunningServer, log: Log): Promise<never> {
+  await server.drain();
+  await server.close();
+  log.info({}, 'earshot has stopped');
+  process.exit(0);
+}
+
+async function main(): Promise<void> {
+  const config = readEnvironment();
+  const log = createLog({ level: config.LOG_LEVEL, pretty: config.LOG_PRETTY });
+  const server = await startServer(config, { clock: systemClock, log });
+  let signals = 0;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      signals += 1;
+      if (signals > 1) process.exit(1);
+      log.info({ signal }, 'asked to stop');
+      drainAndExit(server, log).catch(complain);
+    });
+  }
+  announce(server, config, log);
+}
+
+main().catch(complain);

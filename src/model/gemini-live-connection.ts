@@ -1,0 +1,183 @@
+/**
+ * One open Gemini Live connection: the SDK's session for what is sent rarely, its socket for what is sent fifty times
+ * a second, and the reader for what arrives. It promises order, one onClose, and that nothing a server sends or a
+ * listener throws gets past it. Connecting is in `gemini-connect.ts`; when to reconnect is the call's affair.
+ */
+import type { Session } from '@google/genai';
+import type { Log } from '../observe/log.js';
+import type { GeminiAudioDecoder } from './gemini-audio-decoder.js';
+import type { MaskSecrets } from './gemini-connect-error.js';
+import { GeminiMessageReader, type GeminiOddity } from './gemini-message-reader.js';
+import type { GeminiSocket, SocketEnd, SocketListener } from './gemini-socket.js';
+import type { FunctionResponse, LiveClose, LiveConnection, LiveListener } from './live-connection.js';
+import type { ModelCapabilities } from './model-capabilities.js';
+
+/** `LiveClose.code` when the call's own listener threw: outside the range that peers may send. */
+export const LISTENER_FAILED_CODE = 5000;
+
+/** The message around a base64 of 16 kHz PCM, byte for byte what the SDK sends at more than twice the cost. */
+const AUDIO_HEAD = '{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"';
+const AUDIO_TAIL = '"}}}';
+
+export interface GeminiLiveConnectionOptions {
+  readonly modelName: string;
+  readonly capabilities: ModelCapabilities;
+  readonly session: Session;
+  readonly socket: GeminiSocket;
+  readonly listener: LiveListener;
+  readonly audioDecoder: GeminiAudioDecoder;
+  readonly log: Log;
+  readonly mask: MaskSecrets;
+  readonly observe: (oddity: GeminiOddity) => void;
+  /** Messages that arrived before this connection existed; it takes the list over. */
+  readonly earlyMessages: unknown[];
+}
+
+export class GeminiLiveConnection implements LiveConnection, SocketListener {
+  readonly modelName: string;
+  readonly capabilities: ModelCapabilities;
+  readonly #session: Session;
+  readonly #socket: GeminiSocket;
+  readonly #listener: LiveListener;
+  readonly #reader: GeminiMessageReader;
+  readonly #log: Log;
+  readonly #mask: MaskSecrets;
+  readonly #observe: (oddity: GeminiOddity) => void;
+  readonly #logged = new Set<GeminiOddity>();
+  /** Messages kept until the call holds its connection; undefined from then on. To the bounded list of the connect
+   * attempt this adds at most what one turn of the event loop reads. */
+  #early: unknown[] | undefined;
+  #end: SocketEnd | undefined;
+  #sends = true;
+  #closedBy: 'peer' | 'call' | 'listenerFailure' = 'peer';
+
+  constructor(options: GeminiLiveConnectionOptions) {
+    this.modelName = options.modelName;
+    this.capabilities = options.capabilities;
+    this.#session = options.session;
+    this.#socket = options.socket;
+    this.#listener = options.listener;
+    this.#log = options.log;
+    this.#mask = options.mask;
+    this.#observe = options.observe;
+    this.#early = options.earlyMessages;
+    this.#reader = new GeminiMessageReader({
+      listener: options.listener,
+      turnEnd: options.capabilities.turnEnd,
+      audioDecoder: options.audioDecoder,
+      reportOddity: (oddity) => this.#reportOddity(oddity),
+    });
+    options.socket.listener = this;
+  }
+
+  get bufferedAmount(): number {
+    return this.#socket.bufferedAmount;
+  }
+
+  /** Begins to call the listener, first with what arrived early. For `gemini-connect.ts` only. */
+  start(): void {
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const message of early) this.#read(message);
+    if (this.#end !== undefined) this.#tellClose(this.#end);
+  }
+
+  sendAudio(pcm16k: Uint8Array): void {
+    if (!this.#sends || pcm16k.length === 0) return;
+    const bytes = Buffer.isBuffer(pcm16k)
+      ? pcm16k
+      : Buffer.from(pcm16k.buffer, pcm16k.byteOffset, pcm16k.byteLength);
+    this.#socket.send(AUDIO_HEAD + bytes.toString('base64') + AUDIO_TAIL);
+  }
+
+  sendText(text: string): void {
+    if (!this.#sends) return;
+    if (this.capabilities.textInput === 'realtimeInput') {
+      this.#session.sendRealtimeInput({ text });
+      return;
+    }
+    // The role is stated: 3.x refuses content without one, and no model takes `system`.
+    this.#session.sendClientContent({ turns: [{ role: 'user', parts: [{ text }] }], turnComplete: true });
+  }
+
+  sendToolResponse(functionResponses: readonly FunctionResponse[]): void {
+    if (!this.#sends || functionResponses.length === 0) return;
+    this.#session.sendToolResponse({
+      functionResponses: functionResponses.map(({ id, name, response }) => ({ id, name, response })),
+    });
+  }
+
+  close(): void {
+    this.#close('call');
+  }
+
+  // The socket's side.
+
+  onOpen(): void {
+    // A connection is made from an open socket; there is nothing to hear here.
+  }
+
+  onText(text: string): void {
+    let message: unknown;
+    try {
+      message = JSON.parse(text);
+    } catch {
+      this.#reportOddity('frame_not_json');
+      return;
+    }
+    if (this.#early === undefined) this.#read(message);
+    else this.#early.push(message);
+  }
+
+  onEnd(end: SocketEnd): void {
+    this.#sends = false;
+    this.#end = end;
+    if (this.#early === undefined) this.#tellClose(end);
+  }
+
+  #read(message: unknown): void {
+    try {
+      this.#reader.read(message);
+    } catch (error) {
+      this.#reportOddity('listener_threw');
+      const stack = error instanceof Error ? error.stack : String(error);
+      this.#log.error(
+        { pii: { stack } },
+        'the call failed on a message of the model; its connection is closed',
+      );
+      this.#close('listenerFailure');
+    }
+  }
+
+  #close(by: 'call' | 'listenerFailure'): void {
+    this.#reader.stop();
+    const isFirst = this.#closedBy === 'peer' && (this.#end === undefined || by === 'listenerFailure');
+    if (isFirst) this.#closedBy = by;
+    this.#sends = false;
+    this.#socket.close();
+  }
+
+  #tellClose(end: SocketEnd): void {
+    this.#reader.stop();
+    try {
+      this.#listener.onClose(this.#describeClose(end));
+    } catch (error) {
+      const stack = error instanceof Error ? error.stack : String(error);
+      this.#log.error({ pii: { stack } }, 'the call failed on the close of its model connection');
+    }
+  }
+
+  #describeClose(end: SocketEnd): LiveClose {
+    if (this.#closedBy === 'listenerFailure') {
+      return { code: LISTENER_FAILED_CODE, reason: 'the listener threw', local: false };
+    }
+    return { code: end.code, reason: this.#mask(end.reason), local: this.#closedBy === 'call' };
+  }
+
+  #reportOddity(oddity: GeminiOddity): void {
+    this.#observe(oddity);
+    if (this.#logged.has(oddity)) return;
+    this.#logged.add(oddity);
+    this.#log.warn({ oddity, modelName: this.modelName }, 'the model sent something odd; it is skipped');
+  }
+}

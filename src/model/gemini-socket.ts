@@ -1,0 +1,116 @@
+/**
+ * The WebSocket under one Gemini Live connection, between `ws` and the SDK, which asks for a socket by its own small
+ * interface. It promises that the socket ends within MODEL_CLOSE_MAX_MS of the wish to end it, that one `onEnd`
+ * follows whatever happened, and that nothing it calls back can throw into the SDK. It knows no Gemini message.
+ */
+import { WebSocket, type ClientOptions, type RawData } from 'ws';
+import type { Clock, Timer } from '../clock.js';
+import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES } from '../limits.js';
+
+/** How the socket ended. `error` is as thrown: it may hold the URL and with it the API key. */
+export interface SocketEnd {
+  readonly code: number;
+  readonly reason: string;
+  readonly httpStatus: number | undefined;
+  readonly error: Error | undefined;
+}
+
+export interface SocketListener {
+  onOpen(): void;
+  /** One message, text or binary: Gemini sends JSON either way. */
+  onText(text: string): void;
+  /** Exactly once, last. */
+  onEnd(end: SocketEnd): void;
+}
+
+/** `closeTimeout` is in ws 8.19 and later, not yet in its types: how long `ws` waits for the peer's end of a close. */
+type SocketOptions = ClientOptions & { readonly closeTimeout: number };
+
+/** The SDK's base URL ends with a slash and its path begins with one: `//ws/google…` reaches no strict server. */
+function withoutDoubleSlash(url: string): string {
+  return url.replace(/(?<!:)\/+(?=\/ws\/google\.)/, '');
+}
+
+function textOf(data: RawData): string {
+  if (Buffer.isBuffer(data)) return data.toString('utf8');
+  return Array.isArray(data) ? Buffer.concat(data).toString('utf8') : Buffer.from(data).toString('utf8');
+}
+
+export class GeminiSocket {
+  /** Who hears of the socket; the connect attempt first, then the connection. */
+  listener: SocketListener;
+  readonly #url: string;
+  readonly #headers: Record<string, string>;
+  readonly #clock: Clock;
+  #socket: WebSocket | undefined;
+  #closeTimer: Timer | undefined;
+  #error: Error | undefined;
+  #httpStatus: number | undefined;
+
+  constructor(options: {
+    url: string;
+    headers: Record<string, string>;
+    clock: Clock;
+    listener: SocketListener;
+  }) {
+    this.#url = withoutDoubleSlash(options.url);
+    this.#headers = options.headers;
+    this.#clock = options.clock;
+    this.listener = options.listener;
+  }
+
+  /** Bytes accepted but not yet given to the kernel. */
+  get bufferedAmount(): number {
+    return this.#socket?.bufferedAmount ?? 0;
+  }
+
+  /** Opens the socket; throws on a URL that is none. */
+  connect(): void {
+    const options: SocketOptions = {
+      headers: this.#headers,
+      perMessageDeflate: false,
+      maxPayload: MODEL_PAYLOAD_MAX_BYTES,
+      closeTimeout: MODEL_CLOSE_MAX_MS,
+    };
+    const socket = new WebSocket(this.#url, options);
+    this.#socket = socket;
+    socket.on('open', () => this.listener.onOpen());
+    socket.on('message', (data: RawData) => this.listener.onText(textOf(data)));
+    socket.on('unexpected-response', (_request, response) => {
+      this.#httpStatus = response.statusCode;
+      socket.terminate();
+    });
+    socket.on('error', (error) => {
+      this.#error ??= error;
+      socket.terminate();
+    });
+    socket.on('close', (code, reason) => {
+      this.#closeTimer?.cancel();
+      this.listener.onEnd({
+        code,
+        reason: reason.toString('utf8'),
+        httpStatus: this.#httpStatus,
+        error: this.#error,
+      });
+    });
+  }
+
+  /** Sends a text frame; a no-op unless the socket is open. */
+  send(text: string): void {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(text);
+  }
+
+  /** Sends a close frame, and cuts the socket when the answer takes longer than MODEL_CLOSE_MAX_MS. Idempotent. */
+  close(): void {
+    const socket = this.#socket;
+    if (socket === undefined || this.#closeTimer !== undefined) return;
+    if (socket.readyState === WebSocket.CLOSED) return;
+    this.#closeTimer = this.#clock.setTimer(MODEL_CLOSE_MAX_MS, () => socket.terminate());
+    socket.close(1000);
+  }
+
+  /** Cuts the socket at once. Idempotent. */
+  terminate(): void {
+    this.#socket?.terminate();
+  }
+}

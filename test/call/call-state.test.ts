@@ -1,0 +1,210 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type CallEffect,
+  type CallEvent,
+  type CallState,
+  INITIAL_CALL_STATE,
+  transition,
+} from '../../src/call/call-state.js';
+
+/** Runs events from the first state; returns the last state and all effects in order. */
+function run(...events: CallEvent[]): { state: CallState; effects: CallEffect[] } {
+  let state: CallState = INITIAL_CALL_STATE;
+  const effects: CallEffect[] = [];
+  for (const event of events) {
+    const step = transition(state, event);
+    state = step.state;
+    effects.push(...step.effects);
+  }
+  return { state, effects };
+}
+
+const live: CallEvent[] = [{ type: 'modelReady' }, { type: 'streamStarted' }];
+const names = (effects: readonly CallEffect[]): string[] => effects.map((effect) => effect.do);
+
+describe('a call begins', () => {
+  it('greets once both the stream and the model are there, whichever comes first', () => {
+    const modelFirst = run({ type: 'modelReady' }, { type: 'streamStarted' });
+    const streamFirst = run({ type: 'streamStarted' }, { type: 'modelReady' });
+    expect(modelFirst.state).toEqual({ name: 'live', streamLost: false });
+    expect(streamFirst.state).toEqual({ name: 'live', streamLost: false });
+    for (const { effects } of [modelFirst, streamFirst]) {
+      expect(names(effects).filter((name) => name === 'greet')).toHaveLength(1);
+    }
+  });
+
+  it('says sorry when the model could not be reached, before or after the stream opened', () => {
+    for (const events of [
+      [{ type: 'modelFailed' }, { type: 'streamStarted' }],
+      [{ type: 'streamStarted' }, { type: 'modelFailed' }],
+    ] as CallEvent[][]) {
+      const { state, effects } = run(...events);
+      expect(state).toMatchObject({ name: 'ending', reason: 'model_unreachable', stage: 'prompt' });
+      expect(effects).toContainEqual({ do: 'play', prompt: 'unavailable' });
+    }
+  });
+
+  it('is over when no stream comes', () => {
+    expect(run({ type: 'timer', timer: 'noStream' }).state).toEqual({ name: 'ended', reason: 'no_stream' });
+  });
+});
+
+describe('a call ends', () => {
+  it('at once when the caller hangs up, in every state that is not ending', () => {
+    for (const events of [[], [{ type: 'streamStarted' }], live] as CallEvent[][]) {
+      expect(run(...events, { type: 'callerHungUp' }).state).toEqual({
+        name: 'ended',
+        reason: 'caller_hangup',
+      });
+    }
+  });
+
+  it('plays the apology for a lost model, then closes the stream so that /twilio/after decides', () => {
+    const { state, effects } = run(
+      ...live,
+      { type: 'modelClosed' },
+      { type: 'playoutDrained' },
+      { type: 'streamClosed' },
+    );
+    expect(effects).toContainEqual({ do: 'play', prompt: 'apology' });
+    expect(names(effects)).toContain('closeStream');
+    expect(names(effects)).not.toContain('cutLine');
+    expect(state).toEqual({ name: 'ended', reason: 'model_lost' });
+  });
+
+  it('waits for a goodbye that follows end_call to be said and heard', () => {
+    const ends: CallEvent = { type: 'agentEnds', spoken: false, heard: true };
+    const said = run(...live, ends, { type: 'agentSpeaks' }, { type: 'agentTurnOver' });
+    expect(names(said.effects)).not.toContain('cutLine');
+    const heard = run(
+      ...live,
+      ends,
+      { type: 'agentSpeaks' },
+      { type: 'agentTurnOver' },
+      { type: 'playoutDrained' },
+    );
+    expect(names(heard.effects)).toContain('cutLine');
+  });
+
+  it('does not repeat a goodbye that was said before end_call, and cuts when the model has nothing to add', () => {
+    const ends: CallEvent = { type: 'agentEnds', spoken: true, heard: false };
+    const { effects } = run(...live, ends, { type: 'playoutDrained' }, { type: 'agentTurnOver' });
+    expect(names(effects)).toContain('cutLine');
+    expect(names(effects)).not.toContain('play');
+  });
+
+  it('plays a recorded goodbye when the model does not say one', () => {
+    const { state, effects } = run(
+      ...live,
+      { type: 'callerIdle' },
+      { type: 'timer', timer: 'farewellStart' },
+      { type: 'playoutDrained' },
+    );
+    expect(names(effects)).toEqual(expect.arrayContaining(['askFarewell', 'play', 'cutLine']));
+    expect(state).toMatchObject({ name: 'ending', reason: 'caller_idle', stage: 'cutting' });
+  });
+
+  it('goes on when the caller speaks into a goodbye of the agent, but not past a limit of ours', () => {
+    const ends: CallEvent = { type: 'agentEnds', spoken: true, heard: false };
+    expect(run(...live, ends, { type: 'interrupted' }).state).toEqual({ name: 'live', streamLost: false });
+    const limit = run(...live, { type: 'timer', timer: 'maxDuration' }, { type: 'interrupted' });
+    expect(limit.state).toMatchObject({ name: 'ending', reason: 'max_duration' });
+  });
+
+  it('keeps its own reason when the caller hangs up while it is ending', () => {
+    const { state } = run(...live, { type: 'timer', timer: 'maxDuration' }, { type: 'callerHungUp' });
+    expect(state).toEqual({ name: 'ended', reason: 'max_duration' });
+  });
+
+  it('never waits longer than its limits, whatever stage it is in', () => {
+    for (const start of [
+      { type: 'callerIdle' },
+      { type: 'agentEnds', spoken: false, heard: true },
+      { type: 'modelClosed' },
+      { type: 'drainDeadline' },
+      { type: 'fault' },
+      { type: 'operatorHangsUp' },
+    ] as CallEvent[]) {
+      const { state } = run(
+        ...live,
+        start,
+        { type: 'timer', timer: 'farewellMax' },
+        { type: 'timer', timer: 'cutMax' },
+      );
+      expect(state.name).toBe('ended');
+    }
+  });
+});
+
+describe('a lost carrier socket', () => {
+  it('may come back, and the caller is told', () => {
+    const lost = run(...live, { type: 'streamClosed' });
+    expect(lost.state).toEqual({ name: 'live', streamLost: true });
+    expect(names(lost.effects)).toContain('dropStream');
+    const back = run(...live, { type: 'streamClosed' }, { type: 'streamStarted' });
+    expect(back.state).toEqual({ name: 'live', streamLost: false });
+    expect(names(back.effects)).toContain('welcomeBack');
+    expect(names(back.effects).filter((name) => name === 'greet')).toHaveLength(1);
+  });
+
+  it('that does not come back is the end of the call', () => {
+    const { state } = run(...live, { type: 'streamClosed' }, { type: 'timer', timer: 'streamReturn' });
+    expect(state).toEqual({ name: 'ended', reason: 'carrier_lost' });
+  });
+});
+
+describe('the machine as a whole', () => {
+  const timers = [
+    'noStream',
+    'streamReturn',
+    'maxDuration',
+    'farewellStart',
+    'farewellMax',
+    'cutMax',
+  ] as const;
+  const anyEvent: fc.Arbitrary<CallEvent> = fc.oneof(
+    ...(
+      [
+        'streamStarted',
+        'callerHungUp',
+        'streamClosed',
+        'modelReady',
+        'modelFailed',
+        'modelClosed',
+        'callerIdle',
+        'operatorHangsUp',
+        'drainDeadline',
+        'interrupted',
+        'agentSpeaks',
+        'agentTurnOver',
+        'playoutDrained',
+        'lineCut',
+        'fault',
+      ] as const
+    ).map((type) => fc.constant<CallEvent>({ type })),
+    fc.constantFrom(...timers).map((timer): CallEvent => ({ type: 'timer', timer })),
+    fc
+      .record({ spoken: fc.boolean(), heard: fc.boolean() })
+      .map((said): CallEvent => ({ type: 'agentEnds', ...said })),
+  );
+
+  it('answers every event in every state, finishes exactly once and then does nothing more', () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 60 }), (events) => {
+        const { state, effects } = run(...events);
+        const finishes = effects.filter((effect) => effect.do === 'finish');
+        expect(finishes).toHaveLength(state.name === 'ended' ? 1 : 0);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('is ended by a caller who hangs up, from wherever it is', () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 40 }), (events) => {
+        expect(run(...events, { type: 'callerHungUp' }).state.name).toBe('ended');
+      }),
+    );
+  });
+});

@@ -1,0 +1,224 @@
+import { describe, expect, it } from 'vitest';
+import { CallRig, tone } from '../support/call-rig.js';
+
+const ANSWER =
+  'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen';
+
+describe('when the caller cuts in', () => {
+  it('writes clear in the same callback that reads interrupted, before anything else', async () => {
+    const rig = new CallRig();
+    const { stream, model } = await rig.greeted();
+    model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(1_500);
+    const before = stream.sent.length;
+    model.listener.onInterrupted();
+    expect(stream.sent.slice(before)).toEqual(['clear']);
+    expect(rig.seen('onBargeInClear')).toHaveLength(1);
+    expect(stream.ear.queuedMs).toBe(0);
+  });
+
+  it('keeps what was heard, flagged, and not a word more', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(1_500);
+    model.listener.onInterrupted();
+    model.listener.onTurnComplete(undefined);
+    const kept = rig.view(callSid).messages.at(-1)!;
+    expect(kept.interrupted).toBe(true);
+    expect(ANSWER.startsWith(kept.text)).toBe(true);
+    const words = kept.text.split(' ').length;
+    expect(words).toBeGreaterThanOrEqual(4);
+    expect(words).toBeLessThanOrEqual(7);
+    expect(rig.seen('onStreamEnded').at(-1)).toEqual(['interrupted']);
+    expect(stream.ear.playedMs).toBeLessThan(1_000 + 1_600);
+  });
+
+  it('does not count marks that clear returned as heard', async () => {
+    const rig = new CallRig();
+    const { callSid, model } = await rig.greeted();
+    model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(1_000);
+    model.listener.onInterrupted();
+    const text = rig.view(callSid).messages.at(-1)!.text;
+    await rig.advance(3_000);
+    expect(rig.view(callSid).messages.at(-1)!.text).toBe(text);
+  });
+
+  it('discards late sound and words of that turn, and plays the next turn whole', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(1_000);
+    model.listener.onInterrupted();
+    model.listener.onAudio(tone(200));
+    model.listener.onOutputTranscription('late');
+    model.listener.onTurnComplete(undefined);
+    model.listener.onAudio(tone(200));
+    const sent = stream.sent.length;
+    await rig.advance(600);
+    expect(stream.sent.length).toBe(sent);
+    const playedMs = stream.ear.playedMs;
+    model.say('Go ahead.', 1_000);
+    await rig.advance(1_500);
+    expect(stream.ear.playedMs - playedMs).toBeGreaterThanOrEqual(1_000);
+    expect(rig.view(callSid).messages.at(-1)).toMatchObject({ text: 'Go ahead.', interrupted: false });
+    expect(rig.seen('onAudioDropped').map(([, reason]) => reason)).toEqual(['late_turn', 'late_turn']);
+  });
+
+  it('hears the next turn even when turnComplete of the cut one never comes', async () => {
+    const rig = new CallRig();
+    const { callSid, model } = await rig.greeted();
+    model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(1_000);
+    model.listener.onInterrupted();
+    await rig.advance(1_200);
+    model.say('Go ahead.', 1_000);
+    await rig.advance(1_500);
+    expect(rig.view(callSid).messages.at(-1)).toMatchObject({ text: 'Go ahead.', interrupted: false });
+  });
+
+  it('clears also when the model has finished and says interrupted after turnComplete', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    model.say(ANSWER, 4_000);
+    await rig.advance(1_000);
+    model.listener.onInterrupted();
+    expect(stream.sent.at(-1)).toBe('clear');
+    expect(rig.view(callSid).messages.at(-1)).toMatchObject({ interrupted: true });
+    await rig.advance(1_000);
+    model.say('Yes?', 500);
+    await rig.advance(1_000);
+    expect(rig.view(callSid).messages.at(-1)).toMatchObject({ text: 'Yes?', interrupted: false });
+  });
+
+  it('clears for a transcribed caller while only our queue and the carrier hold sound', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    model.say(ANSWER, 4_000, { turnComplete: false });
+    await rig.advance(600);
+    await rig.speak(stream, 300);
+    model.listener.onInputTranscription('wait');
+    expect(stream.sent.at(-1)).toBe('clear');
+    const messages = rig.view(callSid).messages;
+    expect(messages.at(-2)).toMatchObject({ role: 'model', interrupted: true });
+    expect(messages.at(-1)).toMatchObject({ role: 'user', text: 'wait' });
+  });
+
+  it('does not take late words of the question for a barge-in, and puts them before the answer', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    await rig.speak(stream, 500);
+    await rig.frames(stream, 600);
+    model.say(ANSWER, 4_000, { turnComplete: false });
+    await rig.advance(200);
+    model.listener.onInputTranscription('count for me');
+    expect(stream.sent).not.toContain('clear');
+    await rig.advance(5_000);
+    model.listener.onTurnComplete(undefined);
+    expect(
+      rig
+        .view(callSid)
+        .messages.slice(-2)
+        .map(({ text }) => text),
+    ).toEqual(['count for me', ANSWER]);
+  });
+
+  it('clears for a new turn of the model while the old one is unplayed', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    model.say(ANSWER, 4_000);
+    await rig.advance(1_000);
+    model.say('Something else.', 1_000);
+    expect(stream.sent).toContain('clear');
+    await rig.advance(1_500);
+    expect(rig.view(callSid).messages.at(-1)).toMatchObject({ text: 'Something else.', interrupted: false });
+    expect(rig.view(callSid).messages.at(-2)).toMatchObject({ interrupted: true });
+  });
+
+  it('lets the second half of a turn with a function call follow the first', async () => {
+    const rig = new CallRig();
+    const { stream, model } = await rig.greeted();
+    model.say('Let me look.', 2_000, { generationComplete: true, turnComplete: false });
+    model.listener.onToolCall([{ id: '1', name: 'nope', args: {} }]);
+    model.listener.onTurnComplete(undefined);
+    model.say('Here it is.', 1_000);
+    await rig.advance(4_000);
+    expect(stream.sent).not.toContain('clear');
+    expect(model.responses).toMatchObject([
+      { id: '1', name: 'nope', response: { error: expect.any(String) } },
+    ]);
+  });
+
+  it('tells the model what was heard only with something that is sent anyway', async () => {
+    const rig = new CallRig();
+    const { stream, model } = await rig.greeted();
+    model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(1_500);
+    const texts = model.texts.length;
+    model.listener.onInterrupted();
+    model.listener.onTurnComplete(undefined);
+    await rig.advance(500);
+    expect(model.texts).toHaveLength(texts);
+    stream.listener!.onDtmf('5');
+    expect(model.texts.at(-1)).toContain('heard only this');
+    expect(model.texts.at(-1)).toContain('pressed the key "5"');
+    stream.listener!.onDtmf('6');
+    expect(model.texts.at(-1)).not.toContain('heard only this');
+  });
+});
+
+describe('the greeting', () => {
+  const protectedFor = { deps: { greetingProtectionMs: 3_000 } };
+
+  it('is protected: an interruption is held and carried out when the protection ends', async () => {
+    const rig = new CallRig(protectedFor);
+    const { callSid, stream, model } = await rig.call();
+    model.say(ANSWER, 5_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(800);
+    model.listener.onInterrupted();
+    model.listener.onTurnComplete(undefined);
+    expect(stream.sent).not.toContain('clear');
+    await rig.advance(2_000);
+    expect(stream.sent).not.toContain('clear');
+    await rig.advance(400);
+    expect(stream.sent).toContain('clear');
+    expect(stream.ear.playedMs).toBeGreaterThanOrEqual(2_900);
+    expect(stream.ear.playedMs).toBeLessThanOrEqual(3_100);
+    expect(rig.view(callSid).messages).toMatchObject([{ role: 'model', interrupted: true }]);
+  });
+
+  it('lets caller sound flow to the model meanwhile', async () => {
+    const rig = new CallRig(protectedFor);
+    const { stream, model } = await rig.call();
+    model.say(ANSWER, 5_000, { turnComplete: false });
+    const before = model.audioMessages;
+    await rig.speak(stream, 400);
+    expect(model.audioMessages - before).toBe(20);
+  });
+
+  it('plays the answer to a cough behind the protected part', async () => {
+    const rig = new CallRig(protectedFor);
+    const { callSid, stream, model } = await rig.call();
+    model.say(ANSWER, 5_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(500);
+    model.listener.onInterrupted();
+    model.listener.onTurnComplete(undefined);
+    await rig.advance(600);
+    model.say('As I said.', 1_000);
+    await rig.advance(5_000);
+    const heardMs = stream.ear.playedMs;
+    expect(heardMs).toBeGreaterThanOrEqual(3_900);
+    expect(heardMs).toBeLessThanOrEqual(4_100);
+    expect(rig.view(callSid).messages.map(({ interrupted }) => interrupted)).toEqual([true, false]);
+  });
+
+  it('is protected no longer than it says', async () => {
+    const rig = new CallRig(protectedFor);
+    const { stream, model } = await rig.call();
+    model.say(ANSWER, 5_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(3_200);
+    model.listener.onInterrupted();
+    expect(stream.sent.at(-1)).toBe('clear');
+  });
+});
