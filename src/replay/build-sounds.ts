@@ -8,15 +8,18 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../clock.js';
-import { toPcm16, normaliseLevel } from '../model/rehearsal/speech-sound.mjs';
+import { readDialogue } from '../model/rehearsal/dialogue.js';
+import { normaliseLevel, toPcm16 } from '../model/rehearsal/speech-sound.mjs';
 import { FliteSynthesizer } from '../model/rehearsal/speech-synthesizer.js';
 import { silentLog } from '../observe/log.js';
+import { callerScripts, callerSound } from './caller-voices.js';
 import { RECORDED_PROMPTS } from './recorded-prompts.js';
 import { spokenText } from './spoken-text.js';
-import { LINE_RATE_HZ, toLineRate } from './telephone-line.js';
+import { bandLimited, LINE_RATE_HZ, lineNoise, toLineRate } from './telephone-line.js';
 
-/** A CommonJS package whose types promise named exports. */
+/** CommonJS packages whose types promise named exports. */
 const { mulaw } = createRequire(import.meta.url)('alawmulaw') as typeof import('alawmulaw');
+const { WaveFile } = createRequire(import.meta.url)('wavefile') as typeof import('wavefile');
 
 /** Both commands that compile this file run it from `dist/replay`, two folders below the project. */
 const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
@@ -29,14 +32,46 @@ async function buildPrompts(synthesizer: FliteSynthesizer): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const [name, text] of Object.entries(RECORDED_PROMPTS)) {
     const spoken = toLineRate(await spokenText(synthesizer, 'slt', text));
-    const levelled = normaliseLevel(spoken, { rateHz: LINE_RATE_HZ, levelDb: LEVEL_DB, peakDb: PEAK_DB });
-    await writeFile(join(folder, `${name}.ulaw`), mulaw.encode(toPcm16(levelled)));
+    await writeFile(join(folder, `${name}.ulaw`), mulaw.encode(toPcm16(levelled(spoken, LEVEL_DB))));
   }
+}
+
+/** Line noise of a good connection, and of the noisy variants: 15 dB below the caller's speech. */
+const QUIET_LINE_DB = -62;
+const NOISY_LINE_DB = LEVEL_DB - 15;
+
+async function buildCallers(synthesizer: FliteSynthesizer): Promise<void> {
+  const folder = join(projectFolder, 'fixtures', 'callers');
+  await mkdir(folder, { recursive: true });
+  for (const [index, script] of callerScripts(readDialogue()).entries()) {
+    const spoken = await callerSound(synthesizer, script);
+    const quiet = lineNoise(spoken.length, { levelDb: QUIET_LINE_DB, seed: 100 + index });
+    await writeFile(join(folder, `${script.name}.wav`), wavOf(mixed(spoken, quiet)));
+    const noise = bandLimited(lineNoise(spoken.length, { levelDb: NOISY_LINE_DB, seed: 200 + index }));
+    // The band takes the lowest tones of a voice away, so speech and noise are levelled behind it.
+    const noisy = mixed(levelled(bandLimited(spoken), LEVEL_DB), levelled(noise, NOISY_LINE_DB));
+    await writeFile(join(folder, `${script.name}-noisy.wav`), wavOf(noisy));
+  }
+}
+
+function levelled(samples: Float64Array, levelDb: number): Float64Array {
+  return normaliseLevel(samples, { rateHz: LINE_RATE_HZ, levelDb, peakDb: PEAK_DB });
+}
+
+function mixed(one: Float64Array, other: Float64Array): Float64Array {
+  return one.map((sample, n) => sample + (other[n] ?? 0));
+}
+
+function wavOf(samples: Float64Array): Uint8Array {
+  const wav = new WaveFile();
+  wav.fromScratch(1, LINE_RATE_HZ, '16', toPcm16(samples));
+  return wav.toBuffer();
 }
 
 const synthesizer = new FliteSynthesizer({ clock: systemClock, log: silentLog });
 try {
   await buildPrompts(synthesizer);
+  await buildCallers(synthesizer);
 } finally {
   await synthesizer.close();
 }

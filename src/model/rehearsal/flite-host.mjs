@@ -1,7 +1,7 @@
 /**
  * The little of an operating system that flite needs to run as WebAssembly: its arguments, and one file in memory
  * to write into. It stands in for `node:wasi`, which on Node 20 ends the whole process with a segmentation fault
- * after a few dozen runs in a worker, and warns on standard error besides.
+ * after some tens of runs in a worker (20.20.2), and warns on standard error besides.
  * https://github.com/WebAssembly/WASI/blob/main/legacy/preview1/docs.md
  */
 

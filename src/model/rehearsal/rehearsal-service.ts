@@ -102,7 +102,7 @@ class WebSocketRehearsal implements RehearsalService {
     this.#httpServer = httpServer;
     this.#dialogue = dialogue;
     this.#options = options;
-    this.#synthesizer = options.synthesizer ?? new FliteSynthesizer(options);
+    this.#synthesizer = options.synthesizer ?? warmSynthesizer(options);
     httpServer.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
     httpServer.on('error', (error) =>
       options.log.error({ why: errorText(error) }, 'the rehearsal model lost its port'),
@@ -183,6 +183,15 @@ class WebSocketRehearsal implements RehearsalService {
       this.#options.log.warn({ why: errorText(error) }, 'a connection to the rehearsal model failed'),
     );
   }
+}
+
+/** Starts the worker now, so that the first caller does not wait until the voices are loaded. */
+function warmSynthesizer(options: RehearsalServiceOptions): SpeechSynthesizer {
+  const synthesizer = new FliteSynthesizer(options);
+  synthesizer.speak('slt', 'Hello.').catch((error: unknown) => {
+    options.log.warn({ why: errorText(error) }, 'the rehearsal model could not warm up its voice');
+  });
+  return synthesizer;
 }
 
 function refuse(socket: Duplex, status: string): void {

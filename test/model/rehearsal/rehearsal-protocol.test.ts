@@ -129,6 +129,14 @@ describe('the doors of the rehearsal service', () => {
     });
   });
 
+  it('close quietly right after opening, while the voices are still loaded', async () => {
+    const brief = await startRehearsalService({ clock: systemClock, log });
+    await brief.close();
+    await brief.close();
+    await expect(fetch(brief.url)).rejects.toThrow();
+    expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+
   it('send text frames when asked to', async () => {
     const textual = await startRehearsalService({ clock, log, synthesizer, frames: 'text' });
     const { session, messages } = await connectClient(textual.url);
