@@ -189,7 +189,7 @@ class WebSocketRehearsal implements RehearsalService {
 function warmSynthesizer(options: RehearsalServiceOptions): SpeechSynthesizer {
   const synthesizer = new FliteSynthesizer(options);
   synthesizer.speak('slt', 'Hello.').catch((error: unknown) => {
-    options.log.warn({ why: errorText(error) }, 'the rehearsal model could not warm up its voice');
+    options.log.debug({ why: errorText(error) }, 'the rehearsal model could not warm up its voice');
   });
   return synthesizer;
 }

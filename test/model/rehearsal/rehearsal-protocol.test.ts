@@ -133,7 +133,7 @@ describe('the doors of the rehearsal service', () => {
     const brief = await startRehearsalService({ clock: systemClock, log });
     await brief.close();
     await brief.close();
-    await expect(fetch(brief.url)).rejects.toThrow();
+    await expect(fetch(brief.url)).rejects.toThrow(/fetch failed/);
     expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
