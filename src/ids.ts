@@ -2,7 +2,7 @@
  * Identifiers. Twilio's ids are branded types made only by the parsers here, so that an unchecked string from
  * outside never passes for one. This is the only file that may draw random ids.
  */
-import { randomBytes, randomInt, randomUUID } from 'node:crypto';
+import { randomBytes, randomFillSync, randomInt, randomUUID } from 'node:crypto';
 
 export type CallSid = string & { readonly __brand: 'CallSid' };
 export type StreamSid = string & { readonly __brand: 'StreamSid' };
@@ -33,4 +33,9 @@ export function newId(): string {
 /** Uniform in [0, 1), for spreading retries; nothing secret comes from it. */
 export function uniformRandom(): number {
   return randomInt(2 ** 32) / 2 ** 32;
+}
+
+/** Fills `words` with random bits that cannot be foreseen. */
+export function fillRandom(words: Uint32Array): void {
+  randomFillSync(words);
 }

@@ -3,6 +3,7 @@
  * interface. It promises that the socket ends within MODEL_CLOSE_MAX_MS of the wish to end it, that one `onEnd`
  * follows whatever happened, and that nothing it calls back can throw into the SDK. It knows no Gemini message.
  */
+import type { Socket } from 'node:net';
 import { WebSocket, type ClientOptions, type RawData } from 'ws';
 import type { Clock, Timer } from '../clock.js';
 import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES } from '../limits.js';
@@ -43,6 +44,8 @@ export class GeminiSocket {
   readonly #headers: Record<string, string>;
   readonly #clock: Clock;
   #socket: WebSocket | undefined;
+  /** The connection under the WebSocket, from its upgrade on. */
+  #raw: Socket | undefined;
   #closeTimer: Timer | undefined;
   #error: Error | undefined;
   #httpStatus: number | undefined;
@@ -74,6 +77,7 @@ export class GeminiSocket {
     };
     const socket = new WebSocket(this.#url, options);
     this.#socket = socket;
+    socket.on('upgrade', (response) => (this.#raw = response.socket));
     socket.on('open', () => this.listener.onOpen());
     socket.on('message', (data: RawData) => this.listener.onText(textOf(data)));
     socket.on('unexpected-response', (_request, response) => {
@@ -98,6 +102,11 @@ export class GeminiSocket {
   /** Sends a text frame; a no-op unless the socket is open. */
   send(text: string): void {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(text);
+  }
+
+  /** Sends a frame that is complete already, in one write; a no-op unless the socket is open. It takes the frame over. */
+  sendFrame(frame: Buffer): void {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#raw?.write(frame);
   }
 
   /** Sends a close frame, and cuts the socket when the answer takes longer than MODEL_CLOSE_MAX_MS. Idempotent. */
