@@ -5,6 +5,7 @@
 
 export const ERROR_CODES = {
   config_invalid: { retryable: false, told: 'operator' },
+  listen_failed: { retryable: true, told: 'operator' },
   agent_invalid: { retryable: false, told: 'operator' },
   model_unreachable: { retryable: true, told: 'caller' },
   model_setup_refused: { retryable: false, told: 'caller' },

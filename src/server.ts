@@ -14,7 +14,7 @@ import { loadPrompts } from './call/prompts.js';
 import type { Clock } from './clock.js';
 import type { Config } from './config.js';
 import { createErrorHandler, createOperationsApi } from './console/operations-api.js';
-import { errorText } from './errors.js';
+import { AppError, errorText } from './errors.js';
 import { uniformRandom } from './ids.js';
 import type { ConnectLive } from './model/live-connection.js';
 import { createGeminiConnectLive } from './model/gemini-connect.js';
@@ -214,9 +214,14 @@ function createHttpServer(config: Config, parts: DoorParts & { media: MediaStrea
 
 function listen(http: Server, config: Config): Promise<void> {
   return new Promise((resolve, reject) => {
-    http.once('error', reject);
+    http.once('error', (error) => {
+      const place = `HOST ${config.HOST}, PORT ${config.PORT}`;
+      reject(
+        new AppError('listen_failed', `cannot listen on ${place}: ${errorText(error)}`, { cause: error }),
+      );
+    });
     http.listen(config.PORT, config.HOST, () => {
-      http.off('error', reject);
+      http.removeAllListeners('error');
       resolve();
     });
   });

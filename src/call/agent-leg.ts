@@ -111,6 +111,11 @@ export class AgentLeg {
     this.#closeHeard();
   }
 
+  /** The caller's next turn has reached the model: behind the cut turn's `turnComplete` nothing is late any more. */
+  onCallerTurn(): void {
+    if (!this.#awaitsTurnComplete) this.#discardUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
   onToolCall(): void {
     this.#toolSinceTurn = true;
     const message = this.current;

@@ -152,6 +152,7 @@ export class Conversation {
   /** Text that the model answers; what it does not know yet goes in front. */
   ask(text: string): void {
     this.#turns.onAsked();
+    this.#agent.onCallerTurn();
     this.#otherActivityAtMs = this.#clock.nowMs();
     this.#model?.sendText(this.#withNote(text));
   }
@@ -199,6 +200,7 @@ export class Conversation {
       this.#agent.interrupt(false);
       this.#transcript.closeCaller();
     }
+    this.#agent.onCallerTurn();
     this.#transcript.addCaller(fragment, cutsIn ? undefined : this.#agent.answering?.msg);
     return cutsIn;
   }

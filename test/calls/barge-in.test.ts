@@ -66,6 +66,24 @@ describe('when the caller cuts in', () => {
     expect(rig.seen('onAudioDropped').map(([, reason]) => reason)).toEqual(['late_turn', 'late_turn']);
   });
 
+  it('takes an answer to a key or to new words at once, however soon it comes', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    for (const next of [
+      () => stream.listener!.onDtmf('5'),
+      () => model.listener.onInputTranscription('no, the other'),
+    ]) {
+      model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
+      await rig.advance(1_000);
+      model.listener.onInterrupted();
+      model.listener.onTurnComplete(undefined);
+      next();
+      model.say('Here you are.', 1_000);
+      await rig.advance(1_500);
+      expect(rig.view(callSid).messages.at(-1)).toMatchObject({ text: 'Here you are.', interrupted: false });
+    }
+  });
+
   it('hears the next turn even when turnComplete of the cut one never comes', async () => {
     const rig = new CallRig();
     const { callSid, model } = await rig.greeted();

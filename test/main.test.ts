@@ -1,0 +1,127 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../src/clock.js';
+import { Phone } from '../src/replay/phone.js';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const NOTHING = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' };
+
+interface Run {
+  readonly child: ChildProcess;
+  readonly exit: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  output: string;
+  errors: string;
+}
+
+const runs: Run[] = [];
+
+/** The built server as its own process (`npm test` builds it first). */
+function run(environment: Record<string, string>, command = [process.execPath, 'dist/main.js']): Run {
+  const [file, ...args] = command as [string, ...string[]];
+  const child = spawn(file, args, { cwd: ROOT, env: { ...NOTHING, ...environment } });
+  const exit = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    child.on('exit', (code, signal) => resolve({ code, signal }));
+  });
+  const started: Run = { child, exit, output: '', errors: '' };
+  child.stdout.on('data', (chunk: Buffer) => (started.output += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (started.errors += chunk.toString()));
+  runs.push(started);
+  return started;
+}
+
+async function urlOf(started: Run): Promise<string> {
+  const deadlineMs = systemClock.nowMs() + 20_000;
+  for (;;) {
+    const url = /answers at (http:\/\/\S+)\/twilio\/voice/.exec(started.output)?.[1];
+    if (url !== undefined) return url;
+    if (systemClock.nowMs() > deadlineMs) throw new Error(`no address: ${started.output}${started.errors}`);
+    await new Promise((resolve) => {
+      systemClock.setTimer(20, () => resolve(undefined));
+    });
+  }
+}
+
+afterEach(() => {
+  for (const { child } of runs.splice(0)) child.kill('SIGKILL');
+});
+
+describe('the process', () => {
+  it.each([
+    [{ PORT: 'eighty' }, 'PORT'],
+    [{ HOST: '0.0.0.0' }, 'TWILIO_AUTH_TOKEN'],
+    [{ RECORD_CALLS: 'both' }, 'RECORD_CALLS'],
+    [{ AGENT: 'nobody' }, 'AGENT'],
+  ])('refuses %j with one line that names the variable, and 78', async (environment, name) => {
+    const started = run({ PORT: '0', ...environment });
+    expect(await started.exit).toEqual({ code: 78, signal: null });
+    expect(started.errors.trim().split('\n')).toHaveLength(1);
+    expect(started.errors).toContain(name);
+  });
+
+  it('says so in one line when its port is taken', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => {
+      taken.once('listening', resolve);
+    });
+    const address = taken.address();
+    const started = run({ PORT: String(typeof address === 'object' ? address?.port : 0) });
+    expect((await started.exit).code).toBe(1);
+    expect(started.errors.trim().split('\n')).toHaveLength(1);
+    expect(started.errors).toMatch(/PORT|port/);
+    taken.close();
+  });
+
+  it('drains on SIGTERM: a running call goes on, no other is taken, and then it exits with 0', async () => {
+    const started = run({ PORT: '0' });
+    const url = await urlOf(started);
+    const phone = new Phone({ clock: systemClock, url });
+    const over = phone.call();
+    while (phone.state !== 'listening' && phone.state !== 'talking') {
+      await new Promise((resolve) => {
+        systemClock.setTimer(20, () => resolve(undefined));
+      });
+    }
+    started.child.kill('SIGTERM');
+    let status = 200;
+    while (status === 200) status = (await fetch(`${url}/readyz`)).status;
+    expect(status).toBe(503);
+    const second = await new Phone({ clock: systemClock, url }).call();
+    expect(second.streams).toEqual([]);
+    expect(started.child.exitCode).toBeNull();
+    phone.hangUp();
+    await over;
+    expect(await started.exit).toEqual({ code: 0, signal: null });
+  });
+
+  it('ends at once on a second signal', async () => {
+    const started = run({ PORT: '0' });
+    const url = await urlOf(started);
+    const phone = new Phone({ clock: systemClock, url });
+    const over = phone.call().catch(() => undefined);
+    while (phone.state !== 'listening' && phone.state !== 'talking') {
+      await new Promise((resolve) => {
+        systemClock.setTimer(20, () => resolve(undefined));
+      });
+    }
+    started.child.kill('SIGTERM');
+    while (!started.output.includes('asked to stop')) {
+      await new Promise((resolve) => {
+        systemClock.setTimer(20, () => resolve(undefined));
+      });
+    }
+    started.child.kill('SIGTERM');
+    expect((await started.exit).code).toBe(1);
+    phone.hangUp();
+    await over;
+  });
+
+  it('is stopped cleanly through npm, too', async () => {
+    const started = run({ PORT: '0' }, ['npm', 'start']);
+    await urlOf(started);
+    started.child.kill('SIGTERM');
+    expect(await started.exit).toEqual({ code: 0, signal: null });
+    expect(started.output).toContain('earshot has stopped');
+  });
+});
