@@ -24,12 +24,14 @@ export const PLAYOUT_MESSAGE_MS = 40;
 export const MARK_INTERVAL_MS = 160;
 /** Speech waiting to be played, as mu-law (8 kB a second). Twilio itself drops beyond 10 minutes (31931). */
 export const PLAYOUT_QUEUE_MAX_MS = 5 * 60_000;
+/** Sound that waits before speech starts: more than a model's short first chunk (2 to 50 ms), less than its usual one. */
+export const START_BUFFER_MIN_MS = 60;
 /** The adaptive start buffer grows by this much after an underrun, up to the maximum, and decays by turns. */
 export const START_BUFFER_STEP_MS = 60;
 export const START_BUFFER_MAX_MS = 300;
 /** Bytes unsent on the carrier's socket above which pacing pauses: about four seconds of base64 mu-law. */
 export const CARRIER_BUFFERED_MAX_BYTES = 64 * 1024;
-/** A start buffer that does not fill is given up after this long: a model at real time needs START_BUFFER_MAX_MS. */
+/** A start buffer that does not fill is given up after twice its length, at most this long: a model at real time needs START_BUFFER_MAX_MS. */
 export const START_BUFFER_WAIT_MAX_MS = 400;
 /** Each clean utterance takes this much off the start buffer: three make up for one underrun. */
 export const START_BUFFER_DECAY_MS = 20;
