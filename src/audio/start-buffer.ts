@@ -1,7 +1,7 @@
 /**
- * How much sound must wait before speech starts, or goes on after the carrier ran dry. Normally START_BUFFER_MIN_MS, which
- * the model's usual first chunk (160 ms and more) fills at once; a first chunk of a few milliseconds waits for the
- * second. A model that stuttered is given more room, step by step, and clean utterances take it back.
+ * How much sound must wait before speech starts, or goes on after the carrier ran dry. Normally START_BUFFER_MIN_MS,
+ * which the model's usual first chunk fills at once, while a short one waits for the second. A model that stuttered
+ * is given more room, step by step, and clean utterances take it back.
  * It decides only; the playout sends and owns the timer.
  */
 import {
@@ -9,6 +9,7 @@ import {
   START_BUFFER_MAX_MS,
   START_BUFFER_MIN_MS,
   START_BUFFER_STEP_MS,
+  START_BUFFER_WAIT_FACTOR,
   START_BUFFER_WAIT_MAX_MS,
 } from '../limits.js';
 
@@ -30,7 +31,8 @@ export class StartBuffer {
   isFull(waitingMs: number, nowMs: number): boolean {
     if (waitingMs >= this.#targetMs) return true;
     if (this.#deadlineMs === Number.POSITIVE_INFINITY) {
-      this.#deadlineMs = nowMs + Math.min(START_BUFFER_WAIT_MAX_MS, 2 * this.#targetMs);
+      this.#deadlineMs =
+        nowMs + Math.min(START_BUFFER_WAIT_MAX_MS, START_BUFFER_WAIT_FACTOR * this.#targetMs);
     }
     return nowMs >= this.#deadlineMs;
   }
