@@ -24,12 +24,18 @@ export const PLAYOUT_MESSAGE_MS = 40;
 export const MARK_INTERVAL_MS = 160;
 /** Speech waiting to be played, as mu-law (8 kB a second). Twilio itself drops beyond 10 minutes (31931). */
 export const PLAYOUT_QUEUE_MAX_MS = 5 * 60_000;
+/** Sound in hand when speech starts. A model's first chunk can be as short as 2 or 2 400 bytes (50 ms), and the second
+ * as long in coming: it is waited for. The usual chunk, 160 ms and more, starts at once. */
+export const START_BUFFER_MIN_MS = 60;
 /** The adaptive start buffer grows by this much after an underrun, up to the maximum, and decays by turns. */
 export const START_BUFFER_STEP_MS = 60;
 export const START_BUFFER_MAX_MS = 300;
 /** Bytes unsent on the carrier's socket above which pacing pauses: about four seconds of base64 mu-law. */
 export const CARRIER_BUFFERED_MAX_BYTES = 64 * 1024;
-/** A start buffer that does not fill is given up after this long: a model at real time needs START_BUFFER_MAX_MS. */
+/** A start buffer that does not fill is given up after this many times its length: a model at half of real time
+ * fills it. */
+export const START_BUFFER_WAIT_FACTOR = 2;
+/** The longest such wait: a model at real time needs START_BUFFER_MAX_MS. */
 export const START_BUFFER_WAIT_MAX_MS = 400;
 /** Each clean utterance takes this much off the start buffer: three make up for one underrun. */
 export const START_BUFFER_DECAY_MS = 20;
@@ -211,6 +217,21 @@ assert(
 );
 assert(CUT_MAX_MS > HANG_UP_MAX_MS, 'REST has its time before the socket is cut');
 assert(FAREWELL_START_MAX_MS < FAREWELL_MAX_MS, 'a farewell begins before it must end');
-assert(START_BUFFER_WAIT_MAX_MS >= START_BUFFER_MAX_MS, 'a model at real time can fill the start buffer');
+assert(
+  START_BUFFER_MIN_MS % FRAME_MS === 0 && START_BUFFER_MIN_MS >= PLAYOUT_MESSAGE_MS,
+  'speech starts with whole frames and at least a message',
+);
+assert(
+  START_BUFFER_MIN_MS < START_BUFFER_MAX_MS && START_BUFFER_MIN_MS <= PLAYOUT_LEAD_MS,
+  'the start buffer has room to grow, and as it is first it fits into the lead',
+);
+assert(
+  START_BUFFER_WAIT_FACTOR >= 1 && START_BUFFER_WAIT_MAX_MS >= START_BUFFER_MAX_MS,
+  'a model at real time can fill the start buffer',
+);
+assert(
+  START_BUFFER_WAIT_FACTOR * START_BUFFER_MIN_MS < START_BUFFER_WAIT_MAX_MS,
+  'a model that never stuttered waits less than one that did',
+);
 assert(MARKS_UNRETURNED_MAX * MARK_INTERVAL_MS >= 60_000, 'a minute of sound keeps its marks');
 assert(PHONE_CATCH_UP_MAX_MS / FRAME_MS < CARRIER_MESSAGES_PER_SECOND_MAX, 'catching up is no flood');

@@ -411,10 +411,11 @@ export class Playout {
     return undefined;
   }
 
-  /** Speech that begins, or goes on at a dry carrier, waits for the start buffer; an ended utterance does not. */
+  /** Speech that begins, or goes on at a dry carrier, waits for the start buffer; an ended utterance does not, nor does
+   * sound that comes as the carrier runs dry: waiting would make the gap that #gapMs does not see yet. */
   #mayStart(utterance: UtteranceRecord, leftMs: number, nowMs: number): boolean {
     const begins = utterance.sentBytes === 0;
-    if (!begins && leftMs > 0) return true;
+    if (!begins && leftMs >= -TIMER_SLACK_MS) return true;
     if (!utterance.refilling && this.#gapMs(utterance, nowMs) > 0 && this.#wasStarved(utterance)) {
       utterance.refilling = true;
       utterance.clean = false;

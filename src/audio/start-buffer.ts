@@ -1,17 +1,20 @@
 /**
- * How much sound must wait before speech starts, or goes on after the carrier ran dry. Normally nothing: speech
- * starts at once. A model that stuttered is given more room, step by step, and clean utterances take it back.
+ * How much sound must wait before speech starts, or goes on after the carrier ran dry. Normally START_BUFFER_MIN_MS,
+ * which the model's usual first chunk fills at once, while a short one waits for the second. A model that stuttered
+ * is given more room, step by step, and clean utterances take it back.
  * It decides only; the playout sends and owns the timer.
  */
 import {
   START_BUFFER_DECAY_MS,
   START_BUFFER_MAX_MS,
+  START_BUFFER_MIN_MS,
   START_BUFFER_STEP_MS,
+  START_BUFFER_WAIT_FACTOR,
   START_BUFFER_WAIT_MAX_MS,
 } from '../limits.js';
 
 export class StartBuffer {
-  #targetMs = 0;
+  #targetMs: number = START_BUFFER_MIN_MS;
   #deadlineMs = Number.POSITIVE_INFINITY;
 
   /** Sound that has to wait before the next start. */
@@ -27,7 +30,10 @@ export class StartBuffer {
   /** Whether sound may start with `waitingMs` queued; the first refusal begins the bounded wait. */
   isFull(waitingMs: number, nowMs: number): boolean {
     if (waitingMs >= this.#targetMs) return true;
-    if (this.#deadlineMs === Number.POSITIVE_INFINITY) this.#deadlineMs = nowMs + START_BUFFER_WAIT_MAX_MS;
+    if (this.#deadlineMs === Number.POSITIVE_INFINITY) {
+      this.#deadlineMs =
+        nowMs + Math.min(START_BUFFER_WAIT_MAX_MS, START_BUFFER_WAIT_FACTOR * this.#targetMs);
+    }
     return nowMs >= this.#deadlineMs;
   }
 
@@ -43,6 +49,6 @@ export class StartBuffer {
 
   /** An utterance was sent whole without running dry. */
   decay(): void {
-    this.#targetMs = Math.max(0, this.#targetMs - START_BUFFER_DECAY_MS);
+    this.#targetMs = Math.max(START_BUFFER_MIN_MS, this.#targetMs - START_BUFFER_DECAY_MS);
   }
 }

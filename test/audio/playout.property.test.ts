@@ -10,8 +10,13 @@ import {
   MULAW_SILENCE,
   PLAYOUT_LEAD_MS,
   PLAYOUT_MESSAGE_MS,
+  START_BUFFER_MIN_MS,
+  START_BUFFER_WAIT_FACTOR,
 } from '../../src/limits.js';
 import { PlayoutLine, tellingSound } from './playout-line.js';
+
+const START_BUFFER_MIN_BYTES = START_BUFFER_MIN_MS * 8;
+const START_WAIT_MS = START_BUFFER_WAIT_FACTOR * START_BUFFER_MIN_MS;
 
 type Action =
   | { readonly kind: 'start' | 'end' | 'clear' | 'congest' | 'relieve' }
@@ -216,28 +221,39 @@ describe('Playout, whatever happens', () => {
     );
   });
 
-  it('never lets the carrier run dry while sound comes in time', () => {
+  // Speech starts when the start buffer is full, when the wait that began with the first whole frame is over, or when
+  // the utterance ends. In time is what comes, from then on, before the whole frames ahead of it have been played.
+  it('starts by its rule and never lets the carrier run dry while sound comes in time', () => {
     const piece = fc.record({
-      bytes: fc.integer({ min: 1, max: 4_000 }),
-      earlyShare: fc.double({ min: 0, max: 1, noNaN: true }),
+      bytes: fc.oneof(
+        fc.integer({ min: 1, max: 4_000 }),
+        fc.integer({ min: 1, max: START_BUFFER_MIN_BYTES }),
+      ),
+      earlyShare: fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0, max: 1, noNaN: true })),
     });
     fc.assert(
       fc.property(fc.array(piece, { minLength: 1, maxLength: 40 }), returns, (pieces, delays) => {
         const line = new PlayoutLine(() => delays[0] ?? [0]);
         const utterance = line.playout.startUtterance();
         let pushed = 0;
-        let startMs: number | undefined;
+        let startMs = Number.POSITIVE_INFINITY;
         for (const { bytes: size, earlyShare } of pieces) {
-          // The latest moment for this piece: when the whole frames before it have been played.
           const whole = pushed - (pushed % MULAW_FRAME_BYTES);
-          const slackMs = startMs === undefined ? 0 : startMs + whole / 8 - line.clock.nowMs();
+          // Below a whole frame nothing can start, and any pause will do.
+          const slackMs = whole === 0 ? 1_000 : Math.max(0, startMs + whole / 8 - line.timeMs);
           line.clock.advance(slackMs * (1 - earlyShare));
           line.playout.push(utterance, tellingSound(size, pushed));
           pushed += size;
-          if (line.sentMs > 0) startMs ??= line.clock.nowMs();
+          if (pushed >= START_BUFFER_MIN_BYTES) startMs = Math.min(startMs, line.timeMs);
+          else if (pushed >= MULAW_FRAME_BYTES) startMs = Math.min(startMs, line.timeMs + START_WAIT_MS);
         }
         line.playout.endUtterance(utterance);
+        startMs = Math.min(startMs, line.timeMs);
         line.clock.advance(pushed / 8 + 5_000);
+        const startedMs = line.sent[0]?.atMs ?? Number.NaN;
+        expect(startedMs).toBeGreaterThan(startMs - 0.001);
+        // No timer is set for less than a millisecond.
+        expect(startedMs).toBeLessThanOrEqual(startMs + 1);
         expect(line.ear.stretches()).toHaveLength(1);
         expect([...line.ear.heard().subarray(0, pushed)]).toEqual([...tellingSound(pushed)]);
         expect(line.events.filter((event) => event.startsWith('underrun'))).toEqual([]);

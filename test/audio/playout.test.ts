@@ -10,7 +10,9 @@ import {
   PLAYOUT_QUEUE_MAX_MS,
   START_BUFFER_DECAY_MS,
   START_BUFFER_MAX_MS,
+  START_BUFFER_MIN_MS,
   START_BUFFER_STEP_MS,
+  START_BUFFER_WAIT_FACTOR,
   START_BUFFER_WAIT_MAX_MS,
   UTTERANCES_MAX,
 } from '../../src/limits.js';
@@ -30,6 +32,60 @@ describe('Playout sending', () => {
     expect(line.ear.queuedMaxMs).toBe(PLAYOUT_LEAD_MS);
     expect(line.ear.stretches()).toHaveLength(1);
     expect(line.ear.heard()).toEqual(Buffer.from(soundOf(1_000)));
+  });
+
+  it('starts at once with the start buffer in hand, and not with a millisecond less', () => {
+    for (const ms of [START_BUFFER_MIN_MS, 160, 320]) {
+      const line = new PlayoutLine();
+      line.say(ms);
+      expect(line.sentMs).toBe(Math.min(ms, PLAYOUT_LEAD_MS));
+    }
+    const line = new PlayoutLine();
+    const utterance = line.say(START_BUFFER_MIN_MS - 1);
+    expect(line.sentMs).toBe(0);
+    line.playout.push(utterance, soundOf(1));
+    expect(line.sentMs).toBe(START_BUFFER_MIN_MS);
+  });
+
+  it('lets a short first chunk wait for the second, so that the carrier does not run dry between them', () => {
+    for (const firstBytes of [1, 16, 159, 160, 400, 472]) {
+      for (const gapMs of [15, 20, 35, 50, 60]) {
+        const line = new PlayoutLine();
+        const utterance = line.playout.startUtterance();
+        line.playout.push(utterance, tellingSound(firstBytes));
+        line.clock.advance(gapMs);
+        expect(line.sent).toEqual([]);
+        line.playout.push(utterance, tellingSound(1_280, firstBytes));
+        expect(line.sent[0]?.atMs).toBe(gapMs);
+        line.clock.advance(100);
+        line.playout.push(utterance, tellingSound(1_280, firstBytes + 1_280));
+        line.playout.endUtterance(utterance);
+        line.clock.advance(1_000);
+        expect(line.ear.stretches()).toHaveLength(1);
+        const soundBytes = firstBytes + 2_560;
+        expect([...line.ear.heard().subarray(0, soundBytes)]).toEqual([...tellingSound(soundBytes)]);
+        expect(line.events).toEqual(['first 1', 'heard 1', 'drained']);
+      }
+    }
+  });
+
+  it('starts a trickle of 20 ms chunks when the start buffer is full or the bounded wait is over', () => {
+    const waitMs = START_BUFFER_WAIT_FACTOR * START_BUFFER_MIN_MS;
+    for (const periodMs of [5, 20, 40, 59, 60, 61, 100, waitMs, 300]) {
+      const line = new PlayoutLine();
+      const utterance = line.playout.startUtterance();
+      for (let round = 0; round < 10; round += 1) {
+        line.playout.push(utterance, soundOf(20, round * 160));
+        line.clock.advance(periodMs);
+      }
+      const fullAtMs = (START_BUFFER_MIN_MS / 20 - 1) * periodMs;
+      expect(line.sent[0]?.atMs).toBe(Math.min(fullAtMs, waitMs));
+      line.playout.endUtterance(utterance);
+      line.clock.advance(1_000);
+      expect(line.ear.heard()).toEqual(Buffer.from(soundOf(200)));
+      // Chunks at the pace of speech or faster play without a gap.
+      if (periodMs <= 20) expect(line.ear.stretches()).toHaveLength(1);
+    }
   });
 
   it('catches up after a late timer without a gap, and does not drift', () => {
@@ -178,7 +234,7 @@ describe('Playout running dry', () => {
     line.clock.advance(1_000);
     expect(line.events).toEqual(['first 1', 'heard 1', 'drained']);
     expect(line.sentMs).toBe(220);
-    expect(line.playout.startBufferMs).toBe(0);
+    expect(line.playout.startBufferMs).toBe(START_BUFFER_MIN_MS);
   });
 
   it('refills before it goes on after an underrun', () => {
@@ -187,19 +243,38 @@ describe('Playout running dry', () => {
     line.clock.advance(300);
     line.playout.push(utterance, soundOf(40));
     expect(line.sentMs).toBe(200);
-    expect(line.playout.startBufferMs).toBe(START_BUFFER_STEP_MS);
-    line.playout.push(utterance, soundOf(20));
-    expect(line.sentMs).toBe(260);
+    const refillMs = START_BUFFER_MIN_MS + START_BUFFER_STEP_MS;
+    expect(line.playout.startBufferMs).toBe(refillMs);
+    line.playout.push(utterance, soundOf(refillMs - 41));
+    expect(line.sentMs).toBe(200);
+    line.playout.push(utterance, soundOf(1));
+    expect(line.sentMs).toBe(200 + refillMs);
     expect(line.events.at(-1)).toBe('underrun 100 model');
+  });
+
+  it('goes on at once with a piece that comes as the carrier runs dry, and refills a millisecond later', () => {
+    for (const lateMs of [-1, -0.5, 0, 0.5, 1, 1.5, 2]) {
+      const line = new PlayoutLine();
+      const utterance = line.say(200);
+      line.clock.advance(200 + lateMs);
+      line.playout.push(utterance, soundOf(20));
+      const inTime = lateMs <= 1;
+      expect(line.sentMs).toBe(inTime ? 220 : 200);
+      line.playout.endUtterance(utterance);
+      line.clock.advance(1_000);
+      expect(line.events.filter((event) => event.startsWith('underrun'))).toEqual(
+        inTime ? [] : [`underrun ${lateMs} model`],
+      );
+    }
   });
 
   it('counts each underrun of an utterance, and grows the start buffer for each', () => {
     const line = new PlayoutLine();
     const utterance = line.say(200);
     for (let round = 1; round <= 3; round += 1) {
-      line.clock.advance(400);
-      line.playout.push(utterance, soundOf(200));
-      expect(line.playout.startBufferMs).toBe(round * START_BUFFER_STEP_MS);
+      line.clock.advance(round === 1 ? 400 : 600);
+      line.playout.push(utterance, soundOf(400));
+      expect(line.playout.startBufferMs).toBe(START_BUFFER_MIN_MS + round * START_BUFFER_STEP_MS);
     }
     expect(line.events).toEqual(['first 1', ...Array(3).fill('underrun 200 model')]);
   });
@@ -213,54 +288,63 @@ describe('Playout running dry', () => {
     expect(line.sentMs).toBe(before + 20);
     line.clock.advance(500);
     line.say(20);
-    line.clock.advance(START_BUFFER_WAIT_MAX_MS - 1);
+    const waitMs = START_BUFFER_WAIT_FACTOR * line.playout.startBufferMs;
+    line.clock.advance(waitMs - 1);
     expect(line.sentMs).toBe(before + 20);
     line.playout.clear();
     line.say(20);
-    line.clock.advance(START_BUFFER_WAIT_MAX_MS - 1);
+    line.clock.advance(waitMs - 1);
     expect(line.sentMs).toBe(before + 20);
     line.clock.advance(1);
     expect(line.sentMs).toBe(before + 40);
   });
 
-  it('waits for the start buffer before the next utterance, up to the bound', () => {
-    const line = new PlayoutLine();
-    stutter(line, 100, 300);
-    const before = line.sentMs;
-    const utterance = line.say(20);
-    expect(line.sentMs).toBe(before);
-    line.clock.advance(START_BUFFER_WAIT_MAX_MS - 1);
-    expect(line.sentMs).toBe(before);
-    line.clock.advance(1);
-    expect(line.sentMs).toBe(before + 20);
-    line.playout.endUtterance(utterance);
-    line.clock.advance(1_000);
-    expect(line.playout.isSilent).toBe(true);
+  it('waits for the start buffer before the next utterance, up to a bound that grows with it', () => {
+    const waitsMs = [120, 240, 360, START_BUFFER_WAIT_MAX_MS, START_BUFFER_WAIT_MAX_MS];
+    for (const [stutters, waitMs] of waitsMs.entries()) {
+      const line = new PlayoutLine();
+      for (let round = 0; round < stutters; round += 1) stutter(line, 100, 400);
+      const before = line.sentMs;
+      const utterance = line.say(20);
+      expect(line.sentMs).toBe(before);
+      line.clock.advance(waitMs - 1);
+      expect(line.sentMs).toBe(before);
+      line.clock.advance(1);
+      expect(line.sentMs).toBe(before + 20);
+      line.playout.endUtterance(utterance);
+      line.clock.advance(1_000);
+      expect(line.playout.isSilent).toBe(true);
+    }
   });
 
   it('plays an utterance that ends before the start buffer is full at once', () => {
-    const line = new PlayoutLine();
-    stutter(line, 100, 300);
-    const before = line.sentMs;
-    const utterance = line.say(20);
-    expect(line.sentMs).toBe(before);
-    line.playout.endUtterance(utterance);
-    expect(line.sentMs).toBe(before + 20);
+    for (const stutters of [0, 1, 10]) {
+      const line = new PlayoutLine();
+      for (let round = 0; round < stutters; round += 1) stutter(line, 100, 400);
+      const before = line.sentMs;
+      const utterance = line.playout.startUtterance();
+      line.playout.push(utterance, tellingSound(161));
+      line.clock.advance(15);
+      expect(line.sentMs).toBe(before);
+      line.playout.endUtterance(utterance);
+      expect(line.sentMs).toBe(before + 40);
+    }
   });
 
   it('grows the start buffer no further than its maximum, and clean utterances take it back', () => {
     const line = new PlayoutLine();
     for (let round = 0; round < 10; round += 1) stutter(line, 100, 400);
     expect(line.playout.startBufferMs).toBe(START_BUFFER_MAX_MS);
-    const clean = START_BUFFER_MAX_MS / START_BUFFER_DECAY_MS;
-    for (let round = 1; round <= clean; round += 1) {
+    const clean = (START_BUFFER_MAX_MS - START_BUFFER_MIN_MS) / START_BUFFER_DECAY_MS;
+    for (let round = 1; round <= clean + 3; round += 1) {
       line.playout.playClip(soundOf(100));
       line.clock.advance(1_000);
-      expect(line.playout.startBufferMs).toBe(START_BUFFER_MAX_MS - round * START_BUFFER_DECAY_MS);
+      const decayedMs = START_BUFFER_MAX_MS - round * START_BUFFER_DECAY_MS;
+      expect(line.playout.startBufferMs).toBe(Math.max(START_BUFFER_MIN_MS, decayedMs));
     }
     const before = line.sentMs;
-    line.say(20);
-    expect(line.sentMs).toBe(before + 20);
+    line.say(START_BUFFER_MIN_MS);
+    expect(line.sentMs).toBe(before + START_BUFFER_MIN_MS);
   });
 
   it('blames itself, not the model, when sound was there but its timer came too late', () => {
@@ -275,7 +359,7 @@ describe('Playout running dry', () => {
     expect(line.events).toEqual(['first 1', 'underrun 260 late', 'heard 1', 'drained']);
     expect(line.ear.heard()).toEqual(Buffer.from(soundOf(1_000)));
     expect(line.ear.queuedMaxMs).toBe(PLAYOUT_LEAD_MS);
-    expect(line.playout.startBufferMs).toBe(0);
+    expect(line.playout.startBufferMs).toBe(START_BUFFER_MIN_MS);
   });
 
   it('still blames itself when the model brings more before the late timer', () => {
@@ -284,7 +368,7 @@ describe('Playout running dry', () => {
     line.clock.stall(400);
     line.playout.push(utterance, soundOf(1_000));
     expect(line.events).toEqual(['first 1', 'underrun 240 late']);
-    expect(line.playout.startBufferMs).toBe(0);
+    expect(line.playout.startBufferMs).toBe(START_BUFFER_MIN_MS);
   });
 
   it('plays a trickle that never ends', () => {
