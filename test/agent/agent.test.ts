@@ -1,0 +1,84 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { defineAgent } from '../../src/agent/agent.js';
+import { loadAgents } from '../../src/agent/agent-catalog.js';
+import { ConfigError } from '../../src/errors.js';
+import { PACKAGE_ROOT } from '../../src/package-root.js';
+import { silentLog } from '../../src/observe/log.js';
+
+describe('defineAgent', () => {
+  it.each([
+    [{ name: 'a b', instruction: 'x' }, 'name'],
+    [{ name: 'a', instruction: '' }, 'instruction'],
+    [{ name: 'a', instruction: 'x', greeting: '  ' }, 'greeting'],
+    [{ name: 'a', instruction: 'x', tools: [{}] }, 'not built yet'],
+    [{ name: 'a', instruction: 'x', plugins: [] }, 'not built yet'],
+    [{ name: 'a', instruction: 'x', onDisconnect: () => {} }, 'not built yet'],
+    [{ name: 'a', instruction: 'x', voice: 'Kore' }, 'voice'],
+    [{ name: 'a', instruction: 'x', runConfig: { speechConfig: { voice: 'Kore' } } }, 'speechConfig'],
+    [undefined, 'agent'],
+  ])('refuses %j, naming what is wrong', (definition, named) => {
+    expect(() => defineAgent(definition as never)).toThrow(
+      expect.objectContaining({ code: 'agent_invalid' }),
+    );
+    expect(() => defineAgent(definition as never)).toThrow(named);
+  });
+
+  it('gives back what it was given, frozen', () => {
+    const agent = defineAgent({ name: 'desk', instruction: 'Serve.', tools: [] });
+    expect(agent).toMatchObject({ name: 'desk', instruction: 'Serve.' });
+    expect(Object.isFrozen(agent)).toBe(true);
+  });
+});
+
+describe('the catalog', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'earshot-agents-'));
+  const write = (file: string, source: string): string => {
+    writeFileSync(join(folder, file), source);
+    return join(folder, file);
+  };
+  write(
+    'good.mjs',
+    "import { defineAgent } from 'earshot';\nexport default defineAgent({ name: 'good', instruction: 'x' });\n",
+  );
+  write(
+    'typed.ts',
+    "import { defineAgent } from 'earshot';\nconst name: string = 'typed';\nexport default defineAgent({ name, instruction: 'x' });\n",
+  );
+  write('broken.mjs', 'export default {;\n');
+  write('foreign.mjs', "export default { name: 'foreign' };\n");
+  write('notes.txt', 'not an agent');
+
+  it('loads every agent of the folder and leaves out, loudly, what cannot be loaded', async () => {
+    const warned: object[] = [];
+    const log = { ...silentLog, warn: (fields: object) => void warned.push(fields) };
+    const catalog = await loadAgents({ selected: 'good', folder, log });
+    expect(catalog.default.name).toBe('good');
+    expect(catalog.names).toEqual(['good', 'typed']);
+    expect(catalog.find('typed')?.name).toBe('typed');
+    expect(catalog.find('broken')).toBeUndefined();
+    expect(warned).toMatchObject([{ agent: 'broken' }, { agent: 'foreign' }]);
+  });
+
+  it.each([
+    ['broken', 'broken.mjs'],
+    ['foreign', 'defineAgent'],
+    ['nobody', 'AGENT'],
+    [join(folder, 'missing.mjs'), 'missing.mjs'],
+    [join(folder, 'foreign.mjs'), 'defineAgent'],
+  ])('does not start with %s as its agent', async (selected, named) => {
+    const loading = loadAgents({ selected, folder, log: silentLog });
+    await expect(loading).rejects.toBeInstanceOf(ConfigError);
+    await expect(loading).rejects.toThrow(named);
+  });
+
+  it('loads every agent that ships', async () => {
+    const warned: object[] = [];
+    const log = { ...silentLog, warn: (fields: object) => void warned.push(fields) };
+    const catalog = await loadAgents({ selected: 'support', folder: join(PACKAGE_ROOT, 'agents'), log });
+    expect(catalog.default.name).toBe('support');
+    expect(warned).toEqual([]);
+  });
+});
