@@ -25,7 +25,7 @@ import type { Log } from '../observe/log.js';
 import type { CallControl } from '../telephony/call-control.js';
 import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../telephony/media-stream.js';
 import type { VoiceAnswer, VoiceWebhook } from '../telephony/voice-door.js';
-import { BUILT_IN_TOOLS, answerTools } from './built-in-tools.js';
+import { answerTools } from './built-in-tools.js';
 import {
   type CallEffect,
   type CallEvent,
@@ -39,9 +39,10 @@ import { Conversation } from './conversation.js';
 import { type CallIdentity, identify } from './call-identity.js';
 import type { EndReason } from './end-reason.js';
 import { IdleWatch } from './idle-watch.js';
-import { CALLER_IS_BACK, CALL_MUST_END, LINE_RULES, callerSilent, keyPressed } from './line-texts.js';
-import { Mailbox } from './mailbox.js';
+import { CALLER_IS_BACK, CALL_MUST_END, callerSilent, keyPressed } from './line-texts.js';
 import { type ConversationEvent, liveListener } from './live-events.js';
+import { liveSetup } from './live-setup.js';
+import { Mailbox } from './mailbox.js';
 import { ModelLink } from './model-link.js';
 import type { Prompts } from './prompts.js';
 
@@ -381,16 +382,7 @@ export class Call {
   // --- The two sockets ----------------------------------------------------------------------------------------------
 
   #connect(): void {
-    const { agent } = this.#options;
-    this.#link.connect(
-      {
-        instruction: `${instructionOf(agent, this.identity)}\n\n${LINE_RULES}`,
-        voice: agent.runConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig.voiceName,
-        languageCode: agent.runConfig?.speechConfig?.languageCode,
-        functionDeclarations: BUILT_IN_TOOLS,
-      },
-      liveListener(this, this.#conversation),
-    );
+    this.#link.connect(liveSetup(this.#options.agent, this.identity), liveListener(this, this.#conversation));
   }
 
   #onModelReady(model: LiveConnection): void {
@@ -475,10 +467,6 @@ export class Call {
     );
     this.#options.onEnded(this);
   }
-}
-
-function instructionOf(agent: Agent, identity: CallIdentity): string {
-  return typeof agent.instruction === 'string' ? agent.instruction : agent.instruction(identity);
 }
 
 function sameToken(expected: string, given: string | undefined): boolean {

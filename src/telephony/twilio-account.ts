@@ -26,6 +26,8 @@ export interface NumberSettings {
   readonly voiceFallbackUrl: string | undefined;
   readonly statusCallback: string | undefined;
   readonly statusCallbackMethod: string | undefined;
+  /** The TwiML App or the SIP trunk that calls go to; with either, Twilio ignores the number's own URLs. */
+  readonly redirectedTo: string | undefined;
 }
 
 export type NumberAnswer =
@@ -61,6 +63,17 @@ export class TwilioAccount {
     }
   }
 
+  /** Whether the credentials may list the account's numbers; false too when nothing answers. */
+  async canListNumbers(): Promise<boolean> {
+    try {
+      const client = createRestClient(this.#options, TIMEOUT_MS);
+      await client?.incomingPhoneNumbers.list({ limit: 1 });
+      return client !== undefined;
+    } catch {
+      return false;
+    }
+  }
+
   /** Looks a number (E.164) up among those that the account owns. */
   async findNumber(phoneNumber: string): Promise<NumberAnswer> {
     try {
@@ -77,6 +90,7 @@ export class TwilioAccount {
           voiceFallbackUrl: nonEmpty(found.voiceFallbackUrl),
           statusCallback: nonEmpty(found.statusCallback),
           statusCallbackMethod: nonEmpty(found.statusCallbackMethod),
+          redirectedTo: nonEmpty(found.voiceApplicationSid) ?? nonEmpty(found.trunkSid),
         },
       };
     } catch (error) {

@@ -33,8 +33,14 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   console: { values: [...LEAVES, 'store', 'observe'], types: ['agent', 'config.ts'] },
   'server.ts': { values: INNER, types: [] },
   replay: OUTER_REACH,
-  'doctor.ts': { values: [...OUTER_REACH.values, 'replay', 'doctor-doors.ts'], types: [] },
-  'doctor-doors.ts': { values: [...LEAVES, 'config.ts', 'telephony'], types: ['observe'] },
+  'doctor.ts': { values: [...OUTER_REACH.values, 'doctor-checks.ts', 'doctor-finding.ts'], types: [] },
+  'doctor-checks.ts': {
+    values: [...OUTER_REACH.values, 'doctor-doors.ts', 'doctor-finding.ts', 'doctor-number.ts'],
+    types: [],
+  },
+  'doctor-doors.ts': { values: [...LEAVES, 'doctor-finding.ts', 'telephony'], types: ['config.ts'] },
+  'doctor-number.ts': { values: ['doctor-finding.ts', 'telephony'], types: ['config.ts'] },
+  'doctor-finding.ts': { values: [], types: [] },
   'main.ts': OUTER_REACH,
 };
 
