@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import express from 'express';
 import { loadAgents } from './agent/agent-catalog.js';
+import { BUILT_IN_TOOLS } from './call/built-in-tools.js';
 import { CallRegistry } from './call/call-registry.js';
 import { END_REASONS } from './call/end-reason.js';
 import { LagAdmission } from './call/lag-admission.js';
@@ -23,10 +24,11 @@ import { safeObserver } from './observe/call-observer.js';
 import type { Log } from './observe/log.js';
 import { type Metrics, createMetrics } from './observe/metrics.js';
 import { PACKAGE_ROOT, packageVersion } from './package-root.js';
-import { MediaStreamServer } from './telephony/media-stream-server.js';
+import { CARRIER_ANOMALIES } from './telephony/carrier-anomaly.js';
+import { MEDIA_REFUSALS, MediaStreamServer } from './telephony/media-stream-server.js';
 import { TwilioCallControl } from './telephony/twilio-call-control.js';
 import { MEDIA_PATH } from './telephony/twiml.js';
-import { createWebhooks } from './telephony/webhooks.js';
+import { STREAM_EVENTS, WEBHOOK_REFUSALS, createWebhooks } from './telephony/webhooks.js';
 
 export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
@@ -58,6 +60,10 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     agent: agents.default.name,
     model: model.name,
     endReasons: END_REASONS,
+    tools: BUILT_IN_TOOLS.map(({ name }) => name),
+    refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
+    anomalies: CARRIER_ANOMALIES,
+    streamEvents: STREAM_EVENTS,
   });
   const admission = new LagAdmission({ clock, lagMs: () => metrics.loopLagMs() });
   const calls = new CallRegistry({

@@ -3,9 +3,19 @@
  * `safeObserver`, and never reaches the audio path.
  */
 
-export type StreamOutcome = 'done' | 'interrupted' | 'error' | 'disconnected';
-export type DropReason =
-  'backlog_full' | 'backlog_age' | 'gap_too_long' | 'queue_full' | 'late_turn' | 'no_stream' | 'not_finite';
+/** How a message of the agent ended. */
+export const STREAM_OUTCOMES = ['done', 'interrupted', 'error', 'disconnected'] as const;
+export type StreamOutcome = (typeof STREAM_OUTCOMES)[number];
+
+/** Why sound was not passed on, by whose it was: `inbound` is the caller's, `outbound` the agent's. */
+export const DROP_REASONS = {
+  inbound: ['backlog_full', 'backlog_age', 'gap_too_long'],
+  outbound: ['queue_full', 'late_turn', 'no_stream'],
+} as const;
+export type DropReason = (typeof DROP_REASONS)['inbound' | 'outbound'][number];
+
+export const TOOL_OUTCOMES = ['done', 'error'] as const;
+export type ToolOutcome = (typeof TOOL_OUTCOMES)[number];
 
 export interface CallObserver {
   onCallActive(change: 1 | -1): void;
@@ -18,7 +28,7 @@ export interface CallObserver {
   onBargeInClear(elapsedMs: number): void;
   onUnderrun(): void;
   onAudioDropped(direction: 'inbound' | 'outbound', reason: DropReason, droppedMs: number): void;
-  onToolCall(tool: string, outcome: 'done' | 'error'): void;
+  onToolCall(tool: string, outcome: ToolOutcome): void;
   onTokens(direction: 'input' | 'output', modality: string, tokens: number): void;
 }
 

@@ -4,16 +4,25 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
-import type { CallObserver } from './call-observer.js';
+import { type CallObserver, DROP_REASONS, STREAM_OUTCOMES, TOOL_OUTCOMES } from './call-observer.js';
 
 export interface MetricsOptions {
   readonly version: string;
   readonly agent: string;
   readonly model: string;
+  /** The closed label sets that other parts own. */
   readonly endReasons: readonly string[];
+  readonly tools: readonly string[];
+  readonly refusals: readonly string[];
+  readonly anomalies: readonly string[];
+  readonly streamEvents: readonly string[];
 }
 
-const MODALITIES = new Set(['text', 'audio', 'image', 'video', 'document']);
+const MODALITIES = ['text', 'audio', 'image', 'video', 'document'];
+const OTHER_MODALITY = 'other';
+/** The name of every tool that the agent does not have. */
+const UNKNOWN_TOOL = 'unknown';
+const TOKEN_DIRECTIONS = ['input', 'output'];
 const CALL_DIRECTIONS = ['inbound', 'outbound'];
 const LATENCY_SECONDS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10];
 const GAP_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10];
@@ -64,24 +73,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   return {
     registry,
     observer,
-    refused: new Counter({
-      name: 'earshot_requests_refused_total',
-      help: 'Webhooks and media sockets refused at the door.',
-      labelNames: ['reason'] as const,
-      registers,
-    }),
-    anomalies: new Counter({
-      name: 'earshot_carrier_anomalies_total',
-      help: 'Carrier messages that were malformed or out of place.',
-      labelNames: ['kind'] as const,
-      registers,
-    }),
-    streamEvents: new Counter({
-      name: 'earshot_carrier_stream_events_total',
-      help: 'Twilio’s stream status callbacks.',
-      labelNames: ['event'] as const,
-      registers,
-    }),
+    ...doorMetrics(registers, options),
     observerFaults: new Counter({
       name: 'earshot_observer_faults_total',
       help: 'Exceptions thrown by observers and swallowed.',
@@ -100,6 +92,34 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
 }
 
+function doorMetrics(
+  registers: Registry[],
+  options: MetricsOptions,
+): Pick<Metrics, 'refused' | 'anomalies' | 'streamEvents'> {
+  const refused = new Counter({
+    name: 'earshot_requests_refused_total',
+    help: 'Webhooks and media sockets refused at the door.',
+    labelNames: ['reason'] as const,
+    registers,
+  });
+  const anomalies = new Counter({
+    name: 'earshot_carrier_anomalies_total',
+    help: 'Carrier messages that were malformed or out of place.',
+    labelNames: ['kind'] as const,
+    registers,
+  });
+  const streamEvents = new Counter({
+    name: 'earshot_carrier_stream_events_total',
+    help: 'Twilio’s stream status callbacks.',
+    labelNames: ['event'] as const,
+    registers,
+  });
+  for (const reason of options.refusals) refused.inc({ reason }, 0);
+  for (const kind of options.anomalies) anomalies.inc({ kind }, 0);
+  for (const event of options.streamEvents) streamEvents.inc({ event }, 0);
+  return { refused, anomalies, streamEvents };
+}
+
 /** The histogram counts whole sampling intervals; what is above its 10 ms resolution is lag. */
 function lagMs(histogram: ReturnType<typeof monitorEventLoopDelay>): number {
   const p99Ms = histogram.percentile(99) / 1e6;
@@ -110,7 +130,7 @@ function createObserver(registers: Registry[], options: MetricsOptions): CallObs
   const calls = callMetrics(registers, options.endReasons);
   const turns = turnMetrics(registers);
   const sound = soundMetrics(registers);
-  const model = modelMetrics(registers);
+  const model = modelMetrics(registers, options.tools);
   return { ...calls, ...turns, ...sound, ...model };
 }
 
@@ -193,7 +213,7 @@ function turnMetrics(
   });
   const mode = 'bidi';
   started.inc({ mode }, 0);
-  for (const outcome of ['done', 'interrupted', 'error', 'disconnected']) ended.inc({ mode, outcome }, 0);
+  for (const outcome of STREAM_OUTCOMES) ended.inc({ mode, outcome }, 0);
   return {
     onFirstEvent: (turn, model, waitMs) => firstEvent.observe({ mode, turn, model }, waitMs / 1000),
     onDeltaGap: (cause, gapMs) => gap.observe({ mode, cause }, gapMs / 1000),
@@ -216,13 +236,19 @@ function soundMetrics(registers: Registry[]): Pick<CallObserver, 'onUnderrun' | 
     labelNames: ['direction', 'reason'] as const,
     registers,
   });
+  for (const direction of ['inbound', 'outbound'] as const) {
+    for (const reason of DROP_REASONS[direction]) dropped.inc({ direction, reason }, 0);
+  }
   return {
     onUnderrun: () => underruns.inc(),
     onAudioDropped: (direction, reason, droppedMs) => dropped.inc({ direction, reason }, droppedMs / 1000),
   };
 }
 
-function modelMetrics(registers: Registry[]): Pick<CallObserver, 'onToolCall' | 'onTokens'> {
+function modelMetrics(
+  registers: Registry[],
+  toolNames: readonly string[],
+): Pick<CallObserver, 'onToolCall' | 'onTokens'> {
   const tools = new Counter({
     name: 'earshot_tool_calls_total',
     help: 'Function calls of the model, by tool and outcome.',
@@ -235,11 +261,18 @@ function modelMetrics(registers: Registry[]): Pick<CallObserver, 'onToolCall' | 
     labelNames: ['direction', 'modality'] as const,
     registers,
   });
+  const knownTools = new Set(toolNames);
+  for (const tool of [...knownTools, UNKNOWN_TOOL]) {
+    for (const outcome of TOOL_OUTCOMES) tools.inc({ tool, outcome }, 0);
+  }
+  for (const direction of TOKEN_DIRECTIONS) {
+    for (const modality of [...MODALITIES, OTHER_MODALITY]) tokens.inc({ direction, modality }, 0);
+  }
   return {
-    onToolCall: (tool, outcome) => tools.inc({ tool, outcome }),
+    onToolCall: (tool, outcome) => tools.inc({ tool: knownTools.has(tool) ? tool : UNKNOWN_TOOL, outcome }),
     onTokens(direction, modality, count) {
       const known = modality.toLowerCase();
-      tokens.inc({ direction, modality: MODALITIES.has(known) ? known : 'other' }, count);
+      tokens.inc({ direction, modality: MODALITIES.includes(known) ? known : OTHER_MODALITY }, count);
     },
   };
 }

@@ -19,7 +19,7 @@ function admission() {
     subject,
     asked: () => asked,
     /** One sample of so much lag; whether the server is full after it. */
-    sample(ms: number): boolean {
+    sample: (ms: number): boolean => {
       lagMs = ms;
       clock.advance(LAG_SAMPLE_MS);
       return subject.isFull;
