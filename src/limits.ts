@@ -121,6 +121,8 @@ export const PROMPT_WAIT_MAX_MS = 10_000;
 export const TRANSCRIBED_BARGE_IN_MIN_MS = 1_000;
 /** After the line was to be cut, the carrier's socket may take this long to close. */
 export const CUT_MAX_MS = 12_000;
+/** Keys pressed before the model is ready that are kept for it; more are not. */
+export const EARLY_KEYS_MAX = 32;
 /** How often a call looks whether the carrier went quiet. */
 export const TICK_MS = 500;
 /** Streams that one call may open: each lost one may come back, but not for ever. */

@@ -1,6 +1,6 @@
 /**
  * The process: reads the environment, starts the server, says where it is, and on SIGTERM or SIGINT drains and exits 0.
- * A second signal ends it at once. A bad configuration is one line and exit 78.
+ * A second signal, a second later or more, ends it at once. A bad configuration is one line and exit 78.
  */
 import { config as loadDotenv } from 'dotenv';
 import { systemClock } from './clock.js';
@@ -11,6 +11,8 @@ import { createLog } from './observe/pino-log.js';
 import { type RunningServer, startServer } from './server.js';
 
 const EXIT_CONFIG = 78;
+/** A signal to npm's whole process group arrives twice, once by itself and once passed on by npm: that is one wish. */
+const SAME_SIGNAL_MS = 1_000;
 
 function readEnvironment(): Config {
   loadDotenv({ quiet: true });
@@ -54,11 +56,13 @@ async function main(): Promise<void> {
   const config = readEnvironment();
   const log = createLog({ level: config.LOG_LEVEL, pretty: config.LOG_PRETTY });
   const server = await startServer(config, { clock: systemClock, log });
-  let signals = 0;
+  let askedAtMs: number | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      signals += 1;
-      if (signals > 1) process.exit(1);
+      const nowMs = systemClock.nowMs();
+      if (askedAtMs !== undefined && nowMs - askedAtMs < SAME_SIGNAL_MS) return;
+      if (askedAtMs !== undefined) process.exit(1);
+      askedAtMs = nowMs;
       log.info({ signal }, 'asked to stop');
       drainAndExit(server, log).catch(complain);
     });

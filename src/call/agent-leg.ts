@@ -92,9 +92,11 @@ export class AgentLeg {
   /** The model has no more sound in this generation: the tail of the filter follows and the utterance ends. */
   onGenerationComplete(): void {
     const message = this.current;
-    if (message === undefined || message.soundEnded) return;
-    const tail = this.#options.decimator.flush();
-    if (tail.length > 0) message.push(tail);
+    if (message === undefined) return;
+    if (!message.soundEnded) {
+      const tail = this.#options.decimator.flush();
+      if (tail.length > 0) message.push(tail);
+    }
     message.endSound();
   }
 
@@ -147,9 +149,11 @@ export class AgentLeg {
     for (const message of held) this.#close(message, cleared && !message.isHeard);
   }
 
-  onFirstSent(utterance: Utterance): void {
+  /** The first sound of `utterance` went out. Returns the message it belongs to; a clip belongs to none. */
+  onFirstSent(utterance: Utterance): AgentMessage | undefined {
     const message = this.#messages.find((candidate) => candidate.has(utterance));
     if (message?.isGreeting === true) this.#greetingStartedAtMs ??= this.#options.clock.nowMs();
+    return message;
   }
 
   onUtteranceHeard(): void {
@@ -162,12 +166,13 @@ export class AgentLeg {
     return last !== undefined && last.soundEnded && !this.#options.playout.isSilent;
   }
 
-  /** The model is gone: its open turn is over as it stands, and what was made of it is played. */
-  onModelGone(): void {
+  /** The model is gone (`lost`: not by our doing): its open turn is over as it stands, and what was made of it is
+   * played. */
+  onModelGone(lost: boolean): void {
     this.#awaitsTurnComplete = false;
     const message = this.current;
     if (message === undefined) return;
-    message.isBroken = !message.soundEnded;
+    if (!message.isGenerated) message.brokenBy = lost ? 'loss' : 'us';
     this.onGenerationComplete();
     message.turnOver = true;
     this.#closeHeard();

@@ -19,13 +19,19 @@ import {
   STREAM_RETURN_TIMEOUT_MS,
   TICK_MS,
 } from '../limits.js';
-import type { ConnectLive, FunctionCall, LiveClose, LiveConnection } from '../model/live-connection.js';
+import type {
+  ConnectLive,
+  FunctionCall,
+  LiveClose,
+  LiveConnection,
+  LiveSetup,
+} from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
 import type { CallControl } from '../telephony/call-control.js';
 import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../telephony/media-stream.js';
 import type { VoiceAnswer, VoiceWebhook } from '../telephony/voice-door.js';
-import { BUILT_IN_TOOLS, answerTools } from './built-in-tools.js';
+import { answerTools } from './built-in-tools.js';
 import {
   type CallEffect,
   type CallEvent,
@@ -39,7 +45,8 @@ import { Conversation } from './conversation.js';
 import { type CallIdentity, identify } from './call-identity.js';
 import type { EndReason } from './end-reason.js';
 import { IdleWatch } from './idle-watch.js';
-import { CALLER_IS_BACK, CALL_MUST_END, LINE_RULES, callerSilent, keyPressed } from './line-texts.js';
+import { CALLER_IS_BACK, CALL_MUST_END, callerSilent, keyPressed } from './line-texts.js';
+import { liveSetup } from './live-setup.js';
 import { Mailbox } from './mailbox.js';
 import { type ConversationEvent, liveListener } from './live-events.js';
 import { ModelLink } from './model-link.js';
@@ -90,6 +97,7 @@ export class Call {
   #stream: MediaStream | undefined;
   #streamsOpened = 0;
   #afters = 0;
+  #wasConnecting = false;
   readonly #link: ModelLink;
   readonly #announcedWallMs: number;
   #firstStreamAtMs: number | undefined;
@@ -125,7 +133,7 @@ export class Call {
       onReady: (model) => this.#onModelReady(model),
       onFailed: () => this.guard(() => this.post({ type: 'modelFailed' })),
       onGone: (lost) => {
-        this.#conversation.detachModel();
+        this.#conversation.detachModel(lost);
         if (lost) this.post({ type: 'modelClosed' });
       },
     });
@@ -227,6 +235,8 @@ export class Call {
     this.#stream = stream;
     this.#firstStreamAtMs ??= this.#deps.clock.nowMs();
     this.#deps.observer.onCallActive(1);
+    // Beyond the cap on prewarms the model is connected only now that the caller is there.
+    if (this.#state.name === 'announced' && !this.#wasConnecting) this.#connect();
     this.#conversation.attachStream(stream);
     if (!this.#timers.has('tick')) this.#timers.arm('tick', TICK_MS);
     this.#deps.log.info({ callSid: this.callSid, streamSid: stream.streamSid }, 'media stream open');
@@ -381,16 +391,16 @@ export class Call {
   // --- The two sockets ----------------------------------------------------------------------------------------------
 
   #connect(): void {
-    const { agent } = this.#options;
-    this.#link.connect(
-      {
-        instruction: `${instructionOf(agent, this.identity)}\n\n${LINE_RULES}`,
-        voice: agent.runConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig.voiceName,
-        languageCode: agent.runConfig?.speechConfig?.languageCode,
-        functionDeclarations: BUILT_IN_TOOLS,
-      },
-      liveListener(this, this.#conversation),
-    );
+    this.#wasConnecting = true;
+    let setup: LiveSetup;
+    try {
+      setup = liveSetup(this.#options.agent, this.identity);
+    } catch (error) {
+      const { callSid, appName: agent } = this.identity;
+      this.#deps.log.error({ callSid, agent, cause: errorText(error) }, 'the agent has no instruction');
+      return this.post({ type: 'modelFailed' });
+    }
+    this.#link.connect(setup, liveListener(this, this.#conversation));
   }
 
   #onModelReady(model: LiveConnection): void {
@@ -475,10 +485,6 @@ export class Call {
     );
     this.#options.onEnded(this);
   }
-}
-
-function instructionOf(agent: Agent, identity: CallIdentity): string {
-  return typeof agent.instruction === 'string' ? agent.instruction : agent.instruction(identity);
 }
 
 function sameToken(expected: string, given: string | undefined): boolean {

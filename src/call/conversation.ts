@@ -11,7 +11,7 @@ import type { Utterance } from '../audio/utterance.js';
 import { VoiceActivity } from '../audio/voice-activity.js';
 import type { Clock } from '../clock.js';
 import type { MessageView } from '../console/call-view.js';
-import { PROMPT_WAIT_MAX_MS, TRANSCRIBED_BARGE_IN_MIN_MS } from '../limits.js';
+import { EARLY_KEYS_MAX, PROMPT_WAIT_MAX_MS, TRANSCRIBED_BARGE_IN_MIN_MS } from '../limits.js';
 import type { LiveConnection, UsageMetadata } from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { MediaStream } from '../telephony/media-stream.js';
@@ -54,6 +54,7 @@ export class Conversation {
   readonly #heardClips = new Set<PromptName>();
   /** What the model does not know yet: it travels with the next text or tool response. */
   #note: string | undefined;
+  #earlyKeys = 0;
   #otherActivityAtMs: number;
   #keyPressedAtMs = Number.NEGATIVE_INFINITY;
   /** Why open messages are closed, once the call is over. */
@@ -123,10 +124,10 @@ export class Conversation {
   }
 
   /** The model is gone; what it said before is still played. */
-  detachModel(): void {
+  detachModel(lost: boolean): void {
     this.#model = undefined;
     this.#caller.detachModel();
-    this.#agent.onModelGone();
+    this.#agent.onModelGone(lost);
   }
 
   attachStream(stream: MediaStream): void {
@@ -146,12 +147,11 @@ export class Conversation {
 
   greet(greeting: string | undefined): void {
     this.#agent.expectGreeting();
-    this.#model?.sendText(askGreeting(greeting));
+    this.#model?.sendText(this.#withNote(askGreeting(greeting)));
   }
 
   /** Text that the model answers; what it does not know yet goes in front. */
   ask(text: string): void {
-    this.#turns.onAsked();
     this.#agent.onCallerTurn();
     this.#otherActivityAtMs = this.#clock.nowMs();
     this.#model?.sendText(this.#withNote(text));
@@ -189,6 +189,8 @@ export class Conversation {
 
   onKey(text: string): void {
     this.#keyPressedAtMs = this.#clock.nowMs();
+    if (this.#model === undefined) return this.#noteKey(text);
+    this.#turns.onAsked();
     this.ask(text);
   }
 
@@ -271,6 +273,13 @@ export class Conversation {
     return this.#transcript.messages();
   }
 
+  /** A key before the model is ready goes in front of the greeting's request. */
+  #noteKey(text: string): void {
+    if (this.#earlyKeys >= EARLY_KEYS_MAX) return;
+    this.#earlyKeys += 1;
+    this.#note = this.#note === undefined ? text : `${this.#note}\n${text}`;
+  }
+
   #withNote(text: string): string {
     const note = this.takeNote();
     return note === undefined ? text : `${note}\n${text}`;
@@ -294,13 +303,14 @@ export class Conversation {
     const text = interrupted ? message.heardText() : message.wholeText();
     this.#transcript.closeAgent(message.msg, { text, interrupted });
     this.#transcript.closeCaller();
+    this.#turns.onMessageClosed(message);
     this.#otherActivityAtMs = this.#clock.nowMs();
     if (interrupted && text.trim() !== message.wholeText().trim()) this.#note = heardOnly(text.trim());
     this.#options.observer.onStreamEnded(this.#outcomeOf(message, interrupted));
   }
 
   #outcomeOf(message: AgentMessage, interrupted: boolean): 'done' | 'interrupted' | 'error' | 'disconnected' {
-    if (message.isBroken) return 'error';
+    if (message.brokenBy !== undefined) return message.brokenBy === 'loss' ? 'error' : 'disconnected';
     if (!interrupted) return 'done';
     return this.#over || this.#stream === undefined ? 'disconnected' : 'interrupted';
   }
@@ -321,8 +331,9 @@ export class Conversation {
     const { observer, events } = this.#options;
     return {
       onFirstSent: (utterance: Utterance) => {
-        this.#agent.onFirstSent(utterance);
-        this.#turns.onFirstSent();
+        const message = this.#agent.onFirstSent(utterance);
+        if (message === undefined) return;
+        this.#turns.onFirstSent(message);
         events.onAgentSpeaks();
       },
       onUnderrun: () => observer.onUnderrun(),
