@@ -13,6 +13,7 @@ import {
   CUT_MAX_MS,
   FAREWELL_MAX_MS,
   FAREWELL_START_MAX_MS,
+  GREETING_START_MAX_MS,
   MAILBOX_MAX,
   NO_STREAM_TIMEOUT_MS,
   STREAMS_PER_CALL_MAX,
@@ -90,7 +91,7 @@ export class Call {
   readonly #deps: CallDeps;
   readonly #conversation: Conversation;
   readonly #mailbox: Mailbox<CallEvent | ConversationEvent>;
-  readonly #timers: CallTimers<CallTimer | 'tick'>;
+  readonly #timers: CallTimers<CallTimer | 'tick' | 'greetingStart'>;
   readonly #idle: IdleWatch;
   #state: CallState = INITIAL_CALL_STATE;
   #token: string | undefined;
@@ -240,6 +241,8 @@ export class Call {
     this.#conversation.attachStream(stream);
     if (!this.#timers.has('tick')) this.#timers.arm('tick', TICK_MS);
     this.#deps.log.info({ callSid: this.callSid, streamSid: stream.streamSid }, 'media stream open');
+    if (this.#state.name === 'announced' && this.#state.model === 'connecting' && !this.#link.isAlive)
+      this.#connect();
     this.post({ type: 'streamStarted' });
     return this.#streamListener(stream);
   }
@@ -291,18 +294,17 @@ export class Call {
       case 'mark':
         return this.#conversation.onMark(event.name);
       case 'dtmf':
-        return this.#conversation.onKey(keyPressed(event.digit));
+        this.#conversation.onKey(keyPressed(event.digit));
+        return this.#apply({ type: 'interrupted' }); // Who presses a key into a goodbye is still there.
       case 'inputTranscription':
         if (this.#conversation.onInputTranscription(event.text)) this.#apply({ type: 'interrupted' });
         return;
       case 'outputTranscription':
         return this.#conversation.onOutputTranscription(event.text);
       case 'generationComplete':
-        this.#conversation.onGenerationComplete();
-        return this.#apply({ type: 'agentTurnOver' });
+        return this.#onTurnOver(() => this.#conversation.onGenerationComplete());
       case 'turnComplete':
-        this.#conversation.onTurnComplete();
-        return this.#apply({ type: 'agentTurnOver' });
+        return this.#onTurnOver(() => this.#conversation.onTurnComplete());
       case 'toolCall':
         return this.#onToolCall(event.functionCalls);
       case 'usageMetadata':
@@ -310,6 +312,12 @@ export class Call {
       default:
         return this.#apply(event);
     }
+  }
+
+  #onTurnOver(run: () => void): void {
+    const spoken = this.#conversation.hasSpokenThisTurn;
+    run();
+    this.#apply({ type: 'agentTurnOver', spoken, heard: this.#conversation.isSilent });
   }
 
   #apply(event: CallEvent): void {
@@ -328,10 +336,12 @@ export class Call {
     switch (effect.do) {
       case 'greet':
         this.#idle.start();
+        this.#timers.arm('greetingStart', GREETING_START_MAX_MS);
         return this.#conversation.greet(this.#options.agent.greeting);
       case 'dropStream':
         return this.#dropStream();
       case 'welcomeBack':
+        this.#idle.start();
         return this.#conversation.ask(CALLER_IS_BACK);
       case 'arm':
         return this.#arm(effect.timer);
@@ -362,22 +372,28 @@ export class Call {
       streamReturn: STREAM_RETURN_TIMEOUT_MS,
       maxDuration: callMaxMs,
       farewellStart: FAREWELL_START_MAX_MS,
-      farewellMax: FAREWELL_MAX_MS,
+      farewellMax: FAREWELL_MAX_MS + this.#conversation.unplayedMs,
       cutMax: CUT_MAX_MS,
     };
     this.#timers.arm(timer, delaysMs[timer]);
   }
 
-  #onTimer(name: CallTimer | 'tick'): void {
+  #onTimer(name: CallTimer | 'tick' | 'greetingStart'): void {
     this.guard(() => {
+      if (name === 'greetingStart') return this.#greetAgain();
       if (name !== 'tick') return this.post({ type: 'timer', timer: name });
       this.#timers.arm('tick', TICK_MS);
       this.#conversation.onTick();
     });
   }
 
+  /** Some models ignore a text now and then; the caller must not wait for the idle reprompt to be greeted. */
+  #greetAgain(): void {
+    if (this.#state.name === 'live') this.#conversation.greet(this.#options.agent.greeting);
+  }
+
   #onToolCall(functionCalls: readonly FunctionCall[]): void {
-    const spoken = this.#conversation.hasSpokenThisTurn;
+    const spoken = this.#conversation.hasSpokenThisTurn || !this.#conversation.isSilent;
     this.#conversation.onToolCall();
     const { responses, ends } = answerTools(
       functionCalls,

@@ -11,14 +11,19 @@ import type { Utterance } from '../audio/utterance.js';
 import { VoiceActivity } from '../audio/voice-activity.js';
 import type { Clock } from '../clock.js';
 import type { MessageView } from '../console/call-view.js';
-import { EARLY_KEYS_MAX, PROMPT_WAIT_MAX_MS, TRANSCRIBED_BARGE_IN_MIN_MS } from '../limits.js';
+import {
+  EARLY_KEYS_MAX,
+  NOTE_MAX_CHARS,
+  PROMPT_WAIT_MAX_MS,
+  TRANSCRIBED_BARGE_IN_MIN_MS,
+} from '../limits.js';
 import type { LiveConnection, UsageMetadata } from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { MediaStream } from '../telephony/media-stream.js';
 import { AgentLeg } from './agent-leg.js';
 import type { AgentMessage } from './agent-message.js';
 import { CallerLeg } from './caller-leg.js';
-import { askGreeting, heardOnly } from './line-texts.js';
+import { askGreeting, heardOnly, lineLost } from './line-texts.js';
 import { PROMPT_TEXTS, type PromptName, type Prompts } from './prompts.js';
 import { Transcript } from './transcript.js';
 import { TurnClock } from './turn-clock.js';
@@ -55,6 +60,8 @@ export class Conversation {
   /** What the model does not know yet: it travels with the next text or tool response. */
   #note: string | undefined;
   #earlyKeys = 0;
+  /** The model has begun to say something. */
+  #hasGreeted = false;
   #otherActivityAtMs: number;
   #keyPressedAtMs = Number.NEGATIVE_INFINITY;
   /** Why open messages are closed, once the call is over. */
@@ -107,8 +114,9 @@ export class Conversation {
   /** `interrupted` was read: `clear` is written before anything else happens. */
   onInterrupted(): void {
     const readAtMs = this.#clock.nowMs();
-    if (this.#agent.interrupt(true)) this.#options.observer.onBargeInClear(this.#clock.nowMs() - readAtMs);
-    this.#transcript.closeCaller();
+    const wasSpeaking = !this.#playout.isSilent;
+    if (this.#agent.interrupt(true) && wasSpeaking)
+      this.#options.observer.onBargeInClear(this.#clock.nowMs() - readAtMs);
   }
 
   /** Twice a second. */
@@ -145,7 +153,9 @@ export class Conversation {
     this.#agent.abandon();
   }
 
+  /** Asks for the greeting; again only if the first request brought nothing. */
   greet(greeting: string | undefined): void {
+    if (this.#hasGreeted) return;
     this.#agent.expectGreeting();
     this.#model?.sendText(this.#withNote(askGreeting(greeting)));
   }
@@ -197,13 +207,12 @@ export class Conversation {
   /** The caller's words. Returns whether they cut the agent short: it had generated all of its message, so the model
    * itself may not say `interrupted` any more. */
   onInputTranscription(fragment: string): boolean {
-    const cutsIn = this.#agent.isOnlyPlaying && this.#isNewSpeech();
-    if (cutsIn) {
-      this.#agent.interrupt(false);
-      this.#transcript.closeCaller();
-    }
+    const isNew = this.#isNewSpeech();
+    const answering = this.#agent.answering?.msg;
+    const cutsIn = this.#agent.isOnlyPlaying && isNew;
+    if (cutsIn) this.#agent.interrupt(false);
     this.#agent.onCallerTurn();
-    this.#transcript.addCaller(fragment, cutsIn ? undefined : this.#agent.answering?.msg);
+    this.#transcript.addCaller(fragment, isNew ? undefined : answering);
     return cutsIn;
   }
 
@@ -246,6 +255,10 @@ export class Conversation {
 
   // --- What others may know -------------------------------------------------------------------------------------------
 
+  get unplayedMs(): number {
+    return this.#playout.unplayedMs();
+  }
+
   get isSilent(): boolean {
     return this.#playout.isSilent;
   }
@@ -265,7 +278,7 @@ export class Conversation {
   }
 
   activeAtMs(): number {
-    if (!this.#playout.isSilent) return this.#clock.nowMs();
+    if (this.#stream === undefined || !this.#playout.isSilent) return this.#clock.nowMs();
     return Math.max(this.callerActiveAtMs(), this.#otherActivityAtMs);
   }
 
@@ -277,7 +290,16 @@ export class Conversation {
   #noteKey(text: string): void {
     if (this.#earlyKeys >= EARLY_KEYS_MAX) return;
     this.#earlyKeys += 1;
-    this.#note = this.#note === undefined ? text : `${this.#note}\n${text}`;
+    this.#addNote(text);
+  }
+
+  /** Bounded: the newest is what matters. */
+  #addNote(note: string): void {
+    this.#note = (this.#note === undefined ? note : `${this.#note}\n${note}`).slice(-NOTE_MAX_CHARS);
+  }
+
+  #cutNote(heardText: string): string {
+    return this.#stream === undefined ? lineLost(heardText) : heardOnly(heardText);
   }
 
   #withNote(text: string): string {
@@ -295,17 +317,17 @@ export class Conversation {
   }
 
   #onMessageOpened(message: AgentMessage): void {
+    this.#hasGreeted = true;
     message.msg = this.#transcript.openAgent(message);
     this.#turns.onMessageOpened(message);
   }
 
   #onMessageClosed(message: AgentMessage, interrupted: boolean): void {
-    const text = interrupted ? message.heardText() : message.wholeText();
+    const text = interrupted || !message.hasSound ? message.heardText() : message.wholeText();
     this.#transcript.closeAgent(message.msg, { text, interrupted });
-    this.#transcript.closeCaller();
     this.#turns.onMessageClosed(message);
     this.#otherActivityAtMs = this.#clock.nowMs();
-    if (interrupted && text.trim() !== message.wholeText().trim()) this.#note = heardOnly(text.trim());
+    if (interrupted && text.trim() !== message.wholeText().trim()) this.#addNote(this.#cutNote(text.trim()));
     this.#options.observer.onStreamEnded(this.#outcomeOf(message, interrupted));
   }
 
@@ -345,10 +367,13 @@ export class Conversation {
         }
         this.#agent.onUtteranceHeard();
       },
-      onDrained: () => events.onPlayoutDrained(),
+      onDrained: () => {
+        this.#otherActivityAtMs = this.#clock.nowMs();
+        events.onPlayoutDrained();
+      },
       onDropped: (ms: number, reason: 'queue_full' | 'over') =>
         observer.onAudioDropped('outbound', reason === 'over' ? 'late_turn' : 'queue_full', ms),
-      onHoldOver: (cleared: boolean) => this.#agent.onHoldOver(cleared),
+      onHoldOver: () => this.#agent.onHoldOver(),
     };
   }
 }
