@@ -51,6 +51,8 @@ export class AgentLeg {
   #held: AgentMessage[] = [];
   /** A function call came since the last message began: what follows continues it, also behind a `turnComplete`. */
   #toolSinceTurn = false;
+  /** The message that was last heard to its end, and closed with that. */
+  #lastHeard: AgentMessage | undefined;
   /** Until then words belong to the message whose `turnComplete` has come: the transcription may be late. */
   #lateWordsUntilMs = Number.NEGATIVE_INFINITY;
   /** When an utterance was last heard to its end. */
@@ -94,7 +96,7 @@ export class AgentLeg {
   messageForWords(): AgentMessage | undefined {
     if (this.#isLate()) return undefined;
     this.#endOverdueTurn();
-    const last = this.#messages.at(-1);
+    const last = this.#messages.at(-1) ?? this.#lastHeard;
     if (
       this.current === undefined &&
       last !== undefined &&
@@ -269,6 +271,7 @@ export class AgentLeg {
     const at = this.#messages.indexOf(message);
     if (at < 0) return;
     this.#messages.splice(at, 1);
+    this.#lastHeard = interrupted ? undefined : message;
     this.#options.events.onMessageClosed(message, interrupted);
   }
 }

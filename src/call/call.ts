@@ -33,6 +33,7 @@ import type { CallControl } from '../telephony/call-control.js';
 import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../telephony/media-stream.js';
 import type { VoiceAnswer, VoiceWebhook } from '../telephony/voice-door.js';
 import { answerTools } from './built-in-tools.js';
+import { carrierListener } from './carrier-events.js';
 import {
   type CallEffect,
   type CallEvent,
@@ -240,11 +241,18 @@ export class Call {
     if (this.#state.name === 'announced' && !this.#wasConnecting) this.#connect();
     this.#conversation.attachStream(stream);
     if (!this.#timers.has('tick')) this.#timers.arm('tick', TICK_MS);
-    this.#deps.log.info({ callSid: this.callSid, streamSid: stream.streamSid }, 'media stream open');
+    const { log } = this.#deps;
+    log.info({ callSid: this.callSid, streamSid: stream.streamSid }, 'media stream open');
     if (this.#state.name === 'announced' && this.#state.model === 'connecting' && !this.#link.isAlive)
       this.#connect();
     this.post({ type: 'streamStarted' });
-    return this.#streamListener(stream);
+    return carrierListener({
+      call: this,
+      conversation: this.#conversation,
+      isCurrent: () => this.#stream === stream,
+      onClosed: (code) =>
+        log.info({ callSid: this.callSid, streamSid: stream.streamSid, code }, 'media stream closed'),
+    });
   }
 
   /** The server is closing: nothing is said any more. */
@@ -437,30 +445,6 @@ export class Call {
   /** The model's socket closed, by whomever. */
   onModelClosed(close: LiveClose): void {
     this.#link.onClose(close);
-  }
-
-  #streamListener(stream: MediaStream): MediaStreamListener {
-    const isCurrent = (): boolean => this.#stream === stream;
-    return {
-      onMedia: (mulaw, timestampMs) => {
-        if (!isCurrent()) return;
-        try {
-          this.#conversation.onCallerMedia(mulaw, timestampMs);
-        } catch (error) {
-          this.fault(error);
-        }
-      },
-      onDtmf: (digit) => this.guard(() => isCurrent() && this.post({ type: 'dtmf', digit })),
-      onMark: (name) => this.guard(() => isCurrent() && this.post({ type: 'mark', name })),
-      onStop: () => this.guard(() => isCurrent() && this.post({ type: 'callerHungUp' })),
-      onClose: (code) => {
-        this.#deps.log.info(
-          { callSid: this.callSid, streamSid: stream.streamSid, code },
-          'media stream closed',
-        );
-        this.guard(() => isCurrent() && this.post({ type: 'streamClosed' }));
-      },
-    };
   }
 
   #dropStream(): void {

@@ -221,6 +221,7 @@ export class Conversation {
     const message = this.#agent.messageForWords();
     if (message === undefined) return;
     message.addWords(fragment);
+    this.#transcript.amend(message.msg, message.wholeText());
     this.#turns.onDelta(message);
   }
 

@@ -61,6 +61,15 @@ export class Transcript {
     this.#trim();
   }
 
+  /** Late words of an agent message that is closed already and was heard whole; of an open one there is no need. */
+  amend(msg: string, text: string): void {
+    const entry = this.#entries.findLast((candidate) => candidate.msg === msg);
+    if (entry === undefined || entry.source !== undefined) return;
+    this.#closedChars += text.length - entry.text.length;
+    entry.text = text;
+    this.#trim();
+  }
+
   /** A clip of ours that the caller heard. */
   addRecorded(text: string): void {
     const entry = this.#make('model', undefined);
