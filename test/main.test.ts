@@ -20,7 +20,8 @@ const runs: Run[] = [];
 /** The built server as its own process (`npm test` builds it first). */
 function run(environment: Record<string, string>, command = [process.execPath, 'dist/main.js']): Run {
   const [file, ...args] = command as [string, ...string[]];
-  const child = spawn(file, args, { cwd: ROOT, env: { ...NOTHING, ...environment } });
+  // A process group of its own, as a shell gives each command.
+  const child = spawn(file, args, { cwd: ROOT, env: { ...NOTHING, ...environment }, detached: true });
   const exit = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.on('exit', (code, signal) => resolve({ code, signal }));
   });
@@ -31,20 +32,38 @@ function run(environment: Record<string, string>, command = [process.execPath, '
   return started;
 }
 
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    systemClock.setTimer(ms, () => resolve());
+  });
+}
+
+/** A phone whose stream is open, and the promise of its call's end. */
+async function talking(url: string): Promise<{ phone: Phone; over: Promise<unknown> }> {
+  const phone = new Phone({ clock: systemClock, url });
+  const over = phone.call().catch(() => undefined);
+  while (phone.state !== 'listening' && phone.state !== 'talking') await pause(20);
+  return { phone, over };
+}
+
 async function urlOf(started: Run): Promise<string> {
   const deadlineMs = systemClock.nowMs() + 20_000;
   for (;;) {
     const url = /answers at (http:\/\/\S+)\/twilio\/voice/.exec(started.output)?.[1];
     if (url !== undefined) return url;
     if (systemClock.nowMs() > deadlineMs) throw new Error(`no address: ${started.output}${started.errors}`);
-    await new Promise((resolve) => {
-      systemClock.setTimer(20, () => resolve(undefined));
-    });
+    await pause(20);
   }
 }
 
 afterEach(() => {
-  for (const { child } of runs.splice(0)) child.kill('SIGKILL');
+  for (const { child } of runs.splice(0)) {
+    try {
+      process.kill(-(child.pid ?? 0), 'SIGKILL');
+    } catch {
+      // The whole group has ended by itself, as it should.
+    }
+  }
 });
 
 describe('the process', () => {
@@ -76,13 +95,7 @@ describe('the process', () => {
   it('drains on SIGTERM: a running call goes on, no other is taken, and then it exits with 0', async () => {
     const started = run({ PORT: '0' });
     const url = await urlOf(started);
-    const phone = new Phone({ clock: systemClock, url });
-    const over = phone.call();
-    while (phone.state !== 'listening' && phone.state !== 'talking') {
-      await new Promise((resolve) => {
-        systemClock.setTimer(20, () => resolve(undefined));
-      });
-    }
+    const { phone, over } = await talking(url);
     started.child.kill('SIGTERM');
     let status = 200;
     while (status === 200) status = (await fetch(`${url}/readyz`)).status;
@@ -95,27 +108,33 @@ describe('the process', () => {
     expect(await started.exit).toEqual({ code: 0, signal: null });
   });
 
-  it('ends at once on a second signal', async () => {
+  it('ends at once on a second signal, a second later', async () => {
     const started = run({ PORT: '0' });
-    const url = await urlOf(started);
-    const phone = new Phone({ clock: systemClock, url });
-    const over = phone.call().catch(() => undefined);
-    while (phone.state !== 'listening' && phone.state !== 'talking') {
-      await new Promise((resolve) => {
-        systemClock.setTimer(20, () => resolve(undefined));
-      });
-    }
+    const { phone, over } = await talking(await urlOf(started));
     started.child.kill('SIGTERM');
-    while (!started.output.includes('asked to stop')) {
-      await new Promise((resolve) => {
-        systemClock.setTimer(20, () => resolve(undefined));
-      });
-    }
+    while (!started.output.includes('asked to stop')) await pause(20);
+    await pause(1_100);
     started.child.kill('SIGTERM');
     expect((await started.exit).code).toBe(1);
     phone.hangUp();
     await over;
   });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'takes a %s to npm’s whole process group for one wish',
+    async (signal) => {
+      const started = run({ PORT: '0' }, ['npm', 'start']);
+      const { phone, over } = await talking(await urlOf(started));
+      process.kill(-(started.child.pid ?? 0), signal);
+      while (!started.output.includes('asked to stop')) await pause(20);
+      await pause(300);
+      expect(phone.state === 'listening' || phone.state === 'talking').toBe(true);
+      phone.hangUp();
+      await over;
+      expect((await started.exit).code).toBe(0);
+      expect(started.output).toContain('earshot has stopped');
+    },
+  );
 
   it('is stopped cleanly through npm, too', async () => {
     const started = run({ PORT: '0' }, ['npm', 'start']);
