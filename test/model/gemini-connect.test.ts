@@ -366,4 +366,9 @@ describe('fitting the adapter to the SDK', () => {
     expect(fixture.logLines).toHaveLength(1);
     expect(fixture.logLines[0]).toMatchObject({ level: 'warn', fields: { modelName: 'gemini-9-live' } });
   });
+
+  it('warns about no model that is in the table, the embedded stand-in among them', () => {
+    for (const modelName of ['gemini-3.8-live', 'rehearsal']) fixture.connectLive(modelName);
+    expect(fixture.logLines).toEqual([]);
+  });
 });
