@@ -4,7 +4,7 @@
  */
 import { config as loadDotenv } from 'dotenv';
 import { systemClock } from './clock.js';
-import { type Config, readConfig } from './config.js';
+import { type Config, readConfig, startWarnings } from './config.js';
 import { AppError, ConfigError, errorText } from './errors.js';
 import type { Log } from './observe/log.js';
 import { createLog } from './observe/pino-log.js';
@@ -27,17 +27,12 @@ function complain(error: unknown): never {
 }
 
 function announce(server: RunningServer, config: Config, log: Log): void {
-  log.info({ url: server.url, model: config.MODEL, agent: config.AGENT }, 'earshot is ready for calls');
-  if (config.DATABASE_URL !== 'sqlite:data/earshot.db') {
-    log.warn({}, 'DATABASE_URL is set, but the store is not built yet: calls are kept in memory only');
-  }
-  if (config.CONSOLE_TOKEN !== undefined && config.CONSOLE_TOKEN.length < 16) {
-    log.warn({}, 'CONSOLE_TOKEN is short enough to be guessed');
-  }
+  log.info({ url: server.url, model: config.MODEL, agent: server.agent }, 'earshot is ready for calls');
+  for (const warning of startWarnings(config)) log.warn({}, warning);
   process.stdout.write(
     [
       '',
-      `  Earshot answers at ${server.url}/twilio/voice (${config.MODEL} model, agent ${config.AGENT}).`,
+      `  Earshot answers at ${server.url}/twilio/voice (${config.MODEL} model, agent ${server.agent}).`,
       '  Place a call:  npm run call -- fixtures/callers/barge-in.wav',
       `  Watch calls:   ${server.url}/calls  and  ${server.url}/metrics  (a console page is not built yet)`,
       '',

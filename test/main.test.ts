@@ -1,5 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../src/clock.js';
@@ -72,11 +75,31 @@ describe('the process', () => {
     [{ HOST: '0.0.0.0' }, 'TWILIO_AUTH_TOKEN'],
     [{ RECORD_CALLS: 'both' }, 'RECORD_CALLS'],
     [{ AGENT: 'nobody' }, 'AGENT'],
+    [{ DATABASE_URL: 'postgres://host/calls' }, 'DATABASE_URL'],
+    [{ GOOGLE_GENAI_USE_VERTEXAI: 'true' }, 'GOOGLE_CLOUD_PROJECT'],
   ])('refuses %j with one line that names the variable, and 78', async (environment, name) => {
     const started = run({ PORT: '0', ...environment });
     expect(await started.exit).toEqual({ code: 78, signal: null });
     expect(started.errors.trim().split('\n')).toHaveLength(1);
     expect(started.errors).toContain(name);
+  });
+
+  it('tells the agent’s name, never its path, and warns of what it was given but does not do', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'earshot-agent-'));
+    const path = join(folder, 'reception-module.mjs');
+    writeFileSync(
+      path,
+      "import { defineAgent } from 'earshot';\nexport default defineAgent({ name: 'desk', instruction: 'Serve.' });\n",
+    );
+    const started = run({ PORT: '0', AGENT: path, DATABASE_URL: 'sqlite:calls.db' });
+    await urlOf(started);
+    started.child.kill('SIGTERM');
+    await started.exit;
+    expect(started.output).toMatch(/answers at .*agent desk\)/);
+    expect(started.output).toContain('"agent":"desk"');
+    expect(started.output).toMatch(/"level":40,.*DATABASE_URL is set, but nothing is stored yet/);
+    expect(started.output + started.errors).not.toContain('reception-module');
+    rmSync(folder, { recursive: true });
   });
 
   it('says so in one line when its port is taken', async () => {
