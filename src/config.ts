@@ -2,24 +2,56 @@
  * The environment, read once: every variable is validated here into one frozen object, and nothing else reads
  * `process.env`. A bad value is one clear line that names its variable; main.ts then exits with 78 (EX_CONFIG).
  */
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { ConfigError } from './errors.js';
 import { isLoopbackHost } from './loopback.js';
 
-const port = z.coerce.number().int().min(0).max(65_535);
-const count = z.coerce.number().int().min(0).max(100_000);
-const seconds = z.coerce.number().min(0).max(86_400);
-const flag = z
-  .enum(['1', 'true', 'on', 'yes', '0', 'false', 'off', 'no'])
-  .transform((word) => ['1', 'true', 'on', 'yes'].includes(word));
-const text = z.string().trim().min(1);
+/** Twilio ends every call after 24 hours; a timer of Node's could not hold more than 24.8 days. */
+const CALL_MINUTES_MAX = 24 * 60;
+const WAIT_SECONDS_MAX = 3600;
+
+/** Empty values never get here: they count as unset. */
+const text = z.string().trim();
+/** A path or a name of a file. */
+const path = text.regex(/^\P{Cc}+$/u, 'must not hold control characters');
+/** Keys, tokens and ids travel in headers and URLs, in which a stray space or quote mark is never seen. */
+const word = text.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces');
+/** One label of a host name that a library puts together. */
+const label = text.regex(/^[a-z0-9-]+$/, 'must be lower-case letters, digits and -');
+const modelName = text.regex(/^[\w./@:-]+$/, 'must be a model name: letters, digits and any of . _ - / @ :');
+const phoneNumber = text.regex(/^\+[1-9]\d{6,14}$/, 'must be a number in E.164 form, such as +15550100123');
+const hostName = text.refine(
+  (value) => isIP(value) !== 0 || /^[\w-]+(\.[\w-]+)*$/.test(value),
+  'must be a host name or an IP address, without a port or brackets',
+);
+
+const ON = ['1', 'true', 'on', 'yes'];
+const OFF = ['0', 'false', 'off', 'no'];
+const flag = z.stringbool({
+  truthy: ON,
+  falsy: OFF,
+  error: `must be one of ${[...ON, ...OFF].join(', ')}`,
+});
+
+/** Plain decimal digits: no sign, exponent or hexadecimal, which are more often slips than wishes. */
+function upTo(max: number, kind: 'number' | 'whole number') {
+  const shape = kind === 'number' ? /^\d+(\.\d+)?$/ : /^\d+$/;
+  return text
+    .refine((value) => shape.test(value) && Number(value) <= max, `must be a ${kind} from 0 to ${max}`)
+    .transform(Number);
+}
+
+function oneOf<const Words extends readonly string[]>(words: Words) {
+  return z.enum(words, `must be one of ${words.join(', ')}`);
+}
 
 function httpUrl(allowPath: boolean) {
   return text.transform((value, context) => {
     const url = URL.canParse(value) ? new URL(value) : undefined;
     const secure = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopbackHost(url.hostname));
-    const plain = url !== undefined && url.username === '' && url.search === '' && url.hash === '';
-    if (!secure || !plain || (!allowPath && url.pathname !== '/')) {
+    const plain = url?.username === '' && url.password === '' && !/[?#]/.test(value);
+    if (!secure || !plain || (!allowPath && url?.pathname !== '/')) {
       const shape = allowPath ? 'an https:// URL' : 'an https:// origin without a path';
       context.addIssue({ code: 'custom', message: `must be ${shape} (http:// only to a loopback host)` });
       return z.NEVER;
@@ -29,15 +61,17 @@ function httpUrl(allowPath: boolean) {
 }
 
 function notBuiltYet(what: string) {
-  return text.refine(() => false, { message: `is set, but ${what} is not built yet; unset it` });
+  return text.refine(() => false, `is set, but ${what} is not built yet: unset it`);
 }
-
-const phoneNumber = text.regex(/^\+[1-9]\d{6,14}$/, 'must be a number in E.164 form, such as +15550100123');
 
 /** Every variable: its schema (undefined when unset), the default as the docs print it, and its meaning. */
 const VARIABLES = {
-  HOST: { schema: text, default: '127.0.0.1', meaning: 'address to listen on' },
-  PORT: { schema: port, default: '8080', meaning: 'port to listen on; 0 takes a free one' },
+  HOST: { schema: hostName, default: '127.0.0.1', meaning: 'address to listen on' },
+  PORT: {
+    schema: upTo(65_535, 'whole number'),
+    default: '8080',
+    meaning: 'port to listen on, up to 65535; 0 takes a free one',
+  },
   PUBLIC_URL: {
     schema: httpUrl(false),
     default: '',
@@ -45,21 +79,39 @@ const VARIABLES = {
       'public `https://` origin, used in TwiML and in signature checks; unset: taken from a loopback request',
   },
   AGENT: {
-    schema: text,
+    schema: path,
     default: 'support',
     meaning: 'a name under `agents/`, or a path to a module whose default export is the agent',
   },
-  GEMINI_API_KEY: { schema: text, default: '', meaning: 'Gemini Developer API key' },
-  GOOGLE_API_KEY: { schema: text, default: '', meaning: 'the same; it beats GEMINI_API_KEY, as in the SDK' },
+  GEMINI_API_KEY: {
+    schema: word,
+    default: '',
+    meaning: 'key of the Gemini Developer API, or of Vertex AI in express mode',
+  },
+  GOOGLE_API_KEY: { schema: word, default: '', meaning: 'the same; it beats GEMINI_API_KEY, as in the SDK' },
+  GOOGLE_GENAI_USE_ENTERPRISE: {
+    schema: flag,
+    default: '',
+    meaning: 'on: Vertex AI instead of the Developer API; it beats GOOGLE_GENAI_USE_VERTEXAI, as in the SDK',
+  },
   GOOGLE_GENAI_USE_VERTEXAI: {
     schema: flag,
-    default: 'off',
-    meaning: 'Vertex AI instead, by the SDK’s own variables',
+    default: '',
+    meaning: 'the same by its older name',
   },
-  GOOGLE_CLOUD_PROJECT: { schema: text, default: '', meaning: 'project on Vertex AI' },
-  GOOGLE_CLOUD_LOCATION: { schema: text, default: '', meaning: 'location on Vertex AI' },
+  GOOGLE_CLOUD_PROJECT: {
+    schema: text.regex(/^[a-z0-9][a-z0-9.:-]*$/, 'must be the id or the number of a Google Cloud project'),
+    default: '',
+    meaning:
+      'project on Vertex AI, entered with application default credentials; it beats an API key there, as in the SDK',
+  },
+  GOOGLE_CLOUD_LOCATION: {
+    schema: label,
+    default: '',
+    meaning: 'location of that project’s calls, such as `us-central1`; unset: `global`, as in the SDK',
+  },
   MODEL: {
-    schema: z.enum(['gemini', 'rehearsal']),
+    schema: oneOf(['gemini', 'rehearsal']),
     default: '',
     meaning:
       '`gemini` or `rehearsal` (the embedded stand-in); unset: `gemini` with a credential, else `rehearsal`. With `PUBLIC_URL` or a Twilio token and no credential, `rehearsal` must be said',
@@ -67,34 +119,39 @@ const VARIABLES = {
   GOOGLE_GEMINI_BASE_URL: {
     schema: httpUrl(true),
     default: '',
-    meaning: 'another host of the Gemini API (the SDK’s variable); `http://` only to loopback',
+    meaning: 'another host of the Developer API (the SDK’s variable); `http://` only to loopback',
   },
-  GEMINI_MODEL: { schema: text, default: 'gemini-3.8-live', meaning: 'the live model' },
+  GOOGLE_VERTEX_BASE_URL: {
+    schema: httpUrl(true),
+    default: '',
+    meaning: 'another host of Vertex AI (the SDK’s variable); `http://` only to loopback',
+  },
+  GEMINI_MODEL: { schema: modelName, default: 'gemini-3.8-live', meaning: 'the live model' },
   GEMINI_TEXT_MODEL: {
-    schema: text,
+    schema: modelName,
     default: 'gemini-flash-latest',
-    meaning: 'the model of the text modes (which are not built yet)',
+    meaning: 'the model of the text modes, which are not built yet: checked, then ignored with a warning',
   },
   TWILIO_ACCOUNT_SID: {
-    schema: text.regex(/^AC[0-9a-zA-Z]+$/, 'must begin with AC'),
+    schema: text.regex(/^AC[0-9a-zA-Z]+$/, 'must be AC and letters or digits'),
     default: '',
     meaning: 'account of the REST API, by which a line is cut',
   },
   TWILIO_AUTH_TOKEN: {
-    schema: text,
+    schema: word,
     default: '',
     meaning:
       'with it every webhook and every media socket must be signed and `PUBLIC_URL` is required; without it only a loopback `HOST` is accepted',
   },
-  TWILIO_API_KEY: { schema: text, default: '', meaning: 'API key SID for REST, instead of the auth token' },
-  TWILIO_API_SECRET: { schema: text, default: '', meaning: 'secret of TWILIO_API_KEY' },
+  TWILIO_API_KEY: { schema: word, default: '', meaning: 'API key SID for REST, instead of the auth token' },
+  TWILIO_API_SECRET: { schema: word, default: '', meaning: 'secret of TWILIO_API_KEY' },
   TWILIO_SHARED_KEY: {
-    schema: text,
+    schema: word,
     default: '',
     meaning: 'SharedKey secret, where a Webhook Rule signs with one',
   },
-  TWILIO_REGION: { schema: text, default: '', meaning: 'REST region, such as `ie1`' },
-  TWILIO_EDGE: { schema: text, default: '', meaning: 'REST edge, such as `dublin`' },
+  TWILIO_REGION: { schema: label, default: '', meaning: 'REST region, such as `ie1`' },
+  TWILIO_EDGE: { schema: label, default: '', meaning: 'REST edge, such as `dublin`' },
   TWILIO_API_BASE_URL: {
     schema: httpUrl(true),
     default: '',
@@ -124,42 +181,49 @@ const VARIABLES = {
   },
   DO_NOT_CALL: { schema: notBuiltYet('placing calls'), default: '', meaning: 'not built yet: refused' },
   DATABASE_URL: {
-    schema: text.regex(/^(sqlite:.+|postgres(ql)?:\/\/.+)$/, 'must be sqlite:PATH or postgres://…'),
+    schema: text
+      .refine((url) => !/^postgres(ql)?:/i.test(url), 'is set, but PostgreSQL is not built yet: unset it')
+      .regex(/^sqlite:\P{Cc}+$/u, 'must be sqlite:PATH'),
     default: 'sqlite:data/earshot.db',
-    meaning: 'not built yet: checked, then ignored with a warning; calls are kept in memory',
+    meaning:
+      '`sqlite:PATH`; not built yet: checked, then ignored with a warning; calls are kept in memory. `postgres://…` is refused',
   },
-  DATA_DIR: { schema: text, default: 'data', meaning: 'where files are written' },
+  DATA_DIR: { schema: path, default: 'data', meaning: 'where files are written' },
   CONSOLE_TOKEN: {
-    schema: text,
+    schema: word,
     default: '',
     meaning:
       'bearer token of everything but `/twilio/*`, `/healthz`, `/readyz`; required unless `HOST` is loopback and `PUBLIC_URL` is unset',
   },
   METRICS_TOKEN: {
-    schema: text,
+    schema: word,
     default: '',
     meaning: 'bearer token of `/metrics`; else CONSOLE_TOKEN where one is set',
   },
   MAX_CALLS: {
-    schema: count,
+    schema: upTo(100_000, 'whole number'),
     default: '0',
     meaning:
-      'above 0 the only limit on calls; 0: admission by event-loop lag. Over it a caller hears a busy message',
+      'above 0 (up to 100000) the only limit on calls; 0: admission by event-loop lag. Over it a caller hears a busy message',
   },
-  MAX_CALL_MINUTES: { schema: seconds, default: '30', meaning: 'longest call; 0 = no limit' },
+  MAX_CALL_MINUTES: {
+    schema: upTo(CALL_MINUTES_MAX, 'number'),
+    default: '30',
+    meaning: 'longest call, up to 1440; 0 = no limit',
+  },
   IDLE_REPROMPT_SECONDS: {
-    schema: seconds,
+    schema: upTo(WAIT_SECONDS_MAX, 'number'),
     default: '15',
     meaning:
-      'silence of both sides after which the agent asks again, and after as much again says goodbye; 0 = off',
+      'silence of both sides, up to 3600, after which the agent asks again, and after as much again says goodbye; 0 = off',
   },
   GREETING_PROTECTION_SECONDS: {
-    schema: seconds,
+    schema: upTo(WAIT_SECONDS_MAX, 'number'),
     default: '3',
-    meaning: 'from the first greeting sound sent, an interruption is held for this long; 0 = off',
+    meaning: 'from the first greeting sound sent, an interruption is held for this long, up to 3600; 0 = off',
   },
   RECORD_CALLS: {
-    schema: z.enum(['off'], 'is not "off", but recording calls is not built yet'),
+    schema: z.enum(['off'], 'must be off: recording calls is not built yet'),
     default: 'off',
     meaning: 'only `off`: recording is not built yet',
   },
@@ -174,7 +238,7 @@ const VARIABLES = {
     meaning: 'not built yet: refused',
   },
   LOG_LEVEL: {
-    schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+    schema: oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
     default: 'info',
     meaning: 'what is logged',
   },
@@ -191,10 +255,20 @@ export const CONFIG_VARIABLES: readonly { name: VariableName; default: string; m
   Object.keys(VARIABLES) as VariableName[]
 ).map((name) => ({ name, default: VARIABLES[name].default, meaning: VARIABLES[name].meaning }));
 
+/** Which of Google's doors, with everything that decides it: the SDK is told all of this and asks nobody else. */
+export type GeminiAccess = { readonly baseUrl?: string } & (
+  | { readonly apiKey: string }
+  | { readonly vertex: { readonly apiKey: string } | { readonly project: string; readonly location: string } }
+);
+
 /** Defaults filled in where there is one that is not the absence of the variable. */
 export type Config = Omit<Values, DefaultedName | 'MODEL'> & {
   readonly [Name in DefaultedName]: z.output<Variables[Name]['schema']>;
-} & { readonly MODEL: 'gemini' | 'rehearsal'; readonly hasModelCredential: boolean };
+} & {
+  readonly MODEL: 'gemini' | 'rehearsal';
+  /** Undefined with the rehearsal model. */
+  readonly gemini: GeminiAccess | undefined;
+};
 
 type DefaultedName = {
   [Name in VariableName]: Variables[Name]['default'] extends '' ? never : Name;
@@ -211,13 +285,41 @@ export function readConfig(environment: Environment): Config {
     values[name] = raw === '' ? undefined : parse(name, raw);
   }
   const checked = values as Values;
-  const hasModelCredential =
-    checked.GEMINI_API_KEY !== undefined ||
-    checked.GOOGLE_API_KEY !== undefined ||
-    checked.GOOGLE_GENAI_USE_VERTEXAI === true;
+  const hasModelCredential = isOnVertex(checked) || apiKeyOf(checked) !== undefined;
   const MODEL = checked.MODEL ?? (hasModelCredential ? 'gemini' : 'rehearsal');
-  checkTogether(checked, hasModelCredential, MODEL);
-  return Object.freeze({ ...checked, MODEL, hasModelCredential }) as Config;
+  checkTogether(checked, hasModelCredential);
+  const gemini = MODEL === 'gemini' ? geminiAccess(checked) : undefined;
+  return Object.freeze({ ...checked, MODEL, gemini }) as Config;
+}
+
+function isOnVertex(values: Values): boolean {
+  return values.GOOGLE_GENAI_USE_ENTERPRISE ?? values.GOOGLE_GENAI_USE_VERTEXAI ?? false;
+}
+
+function apiKeyOf(values: Values): string | undefined {
+  return values.GOOGLE_API_KEY ?? values.GEMINI_API_KEY;
+}
+
+/** What `@google/genai` 2.32 makes of the same variables (its GoogleGenAI constructor), said before it could throw. */
+function geminiAccess(values: Values): GeminiAccess {
+  const apiKey = apiKeyOf(values);
+  const { GOOGLE_CLOUD_PROJECT: project, GOOGLE_CLOUD_LOCATION: location } = values;
+  if (isOnVertex(values)) {
+    const atBaseUrl = optionalBaseUrl(values.GOOGLE_VERTEX_BASE_URL);
+    if (project !== undefined) return { vertex: { project, location: location ?? 'global' }, ...atBaseUrl };
+    if (location !== undefined)
+      throw refuse('GOOGLE_CLOUD_PROJECT', 'is required with GOOGLE_CLOUD_LOCATION');
+    if (apiKey !== undefined) return { vertex: { apiKey }, ...atBaseUrl };
+    throw refuse('GOOGLE_CLOUD_PROJECT', 'is required on Vertex AI, unless there is a GOOGLE_API_KEY');
+  }
+  if (apiKey === undefined) {
+    throw refuse('MODEL', 'is gemini, but there is no GEMINI_API_KEY, GOOGLE_API_KEY or Vertex AI setting');
+  }
+  return { apiKey, ...optionalBaseUrl(values.GOOGLE_GEMINI_BASE_URL) };
+}
+
+function optionalBaseUrl(baseUrl: string | undefined): { baseUrl?: string } {
+  return baseUrl === undefined ? {} : { baseUrl };
 }
 
 function parse(name: VariableName, raw: string): unknown {
@@ -231,7 +333,7 @@ function refuse(name: VariableName, problem: string): ConfigError {
 }
 
 /** The rules that join variables; each protects the line from strangers or the caller from a silent stand-in. */
-function checkTogether(values: Values, hasModelCredential: boolean, model: 'gemini' | 'rehearsal'): void {
+function checkTogether(values: Values, hasModelCredential: boolean): void {
   const loopback = isLoopbackHost(values.HOST ?? '');
   if (values.TWILIO_AUTH_TOKEN !== undefined && values.PUBLIC_URL === undefined) {
     throw refuse('PUBLIC_URL', 'is required with TWILIO_AUTH_TOKEN: signatures are checked over it');
@@ -251,14 +353,37 @@ function checkTogether(values: Values, hasModelCredential: boolean, model: 'gemi
       'is missing its pair',
     );
   }
-  if (model === 'gemini' && !hasModelCredential) {
-    throw refuse('MODEL', 'is gemini, but there is no GEMINI_API_KEY, GOOGLE_API_KEY or Vertex AI setting');
-  }
   const serious = values.PUBLIC_URL !== undefined || values.TWILIO_AUTH_TOKEN !== undefined;
-  if (serious && !hasModelCredential && values.MODEL !== 'rehearsal') {
+  if (serious && !hasModelCredential && values.MODEL === undefined) {
     throw refuse(
       'GEMINI_API_KEY',
       'is missing; set it, or say MODEL=rehearsal to answer real calls with the stand-in',
     );
   }
+}
+
+const TOKEN_CHARS_MIN = 16;
+
+/** What is accepted but should not go unsaid when the server starts; never a value, which may be a secret. */
+export function startWarnings(config: Config): readonly string[] {
+  const warnings: string[] = [];
+  if (config.DATABASE_URL !== VARIABLES.DATABASE_URL.default) {
+    warnings.push('DATABASE_URL is set, but nothing is stored yet: calls are kept in memory only');
+  }
+  if (config.GEMINI_TEXT_MODEL !== VARIABLES.GEMINI_TEXT_MODEL.default) {
+    warnings.push('GEMINI_TEXT_MODEL is set, but the text modes are not built yet: it is not used');
+  }
+  const { GOOGLE_GENAI_USE_ENTERPRISE: enterprise, GOOGLE_GENAI_USE_VERTEXAI: vertexAi } = config;
+  if (enterprise !== undefined && vertexAi !== undefined && enterprise !== vertexAi) {
+    warnings.push(
+      'GOOGLE_GENAI_USE_VERTEXAI is overruled by GOOGLE_GENAI_USE_ENTERPRISE, which says otherwise',
+    );
+  }
+  for (const name of ['CONSOLE_TOKEN', 'METRICS_TOKEN'] as const) {
+    const token = config[name];
+    if (token !== undefined && token.length < TOKEN_CHARS_MIN) {
+      warnings.push(`${name} is short enough to be guessed: give it ${TOKEN_CHARS_MIN} characters or more`);
+    }
+  }
+  return warnings;
 }

@@ -1,7 +1,7 @@
 /**
- * Everything that a real number needs, looked at in the order in which a call needs it: the agents, Twilio's account,
- * the number, the public doors, the model with each agent's own setup, and the store. Reads and connects only: nothing
- * is created, here or elsewhere. A check that fails is a finding; none throws.
+ * Everything that a real number needs, looked at in the order in which a call needs it: the variables, the agents,
+ * Twilio's account, the number, the public doors, the model with each agent's own setup, and the store. Reads and
+ * connects only: nothing is created, here or elsewhere. A check that fails is a finding; none throws.
  */
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -9,7 +9,7 @@ import type { Agent, AgentContext } from './agent/agent.js';
 import { type AgentCatalog, loadAgents } from './agent/agent-catalog.js';
 import { liveSetup } from './call/live-setup.js';
 import type { Clock } from './clock.js';
-import { CONFIG_VARIABLES, type Config } from './config.js';
+import { type Config, startWarnings } from './config.js';
 import { checkPublicDoors } from './doctor-doors.js';
 import { type Finding, finding } from './doctor-finding.js';
 import { checkAccount, checkNumber } from './doctor-number.js';
@@ -29,6 +29,7 @@ export interface DoctorDeps {
 
 /** Each finding as soon as it is known. */
 export async function* diagnose(config: Config, deps: DoctorDeps): AsyncGenerator<Finding> {
+  yield* checkVariables(config);
   const { findings, catalog } = await checkAgents(config, deps);
   yield* findings;
   yield* await checkCredentials(config);
@@ -36,7 +37,12 @@ export async function* diagnose(config: Config, deps: DoctorDeps): AsyncGenerato
   yield* await checkNumber(account, config, (name) => catalog?.find(name) !== undefined);
   yield* await checkPublicDoors(config);
   yield* checkModel(config, deps, catalog);
-  yield* checkStore(config);
+  yield checkStore(config);
+}
+
+/** What the server would warn about when it starts. */
+function checkVariables(config: Config): Finding[] {
+  return startWarnings(config).map((text) => ({ about: 'environment', state: 'mend', text }));
 }
 
 interface AgentsAnswer {
@@ -184,25 +190,19 @@ function deafListener(): { readonly listener: LiveListener; readonly closed: Pro
 function ignore(): void {}
 
 /** Looks whether DATA_DIR can be written or made, without making it. */
-function checkStore(config: Config): Finding[] {
+function checkStore(config: Config): Finding {
+  const about = 'DATA_DIR';
   const wanted = resolve(config.DATA_DIR);
   const standing = nearestExisting(wanted);
-  const findings: Finding[] = [];
   try {
     if (!statSync(standing).isDirectory()) throw new Error(`${standing} is no folder`);
     accessSync(standing, constants.W_OK | constants.X_OK);
     const text = standing === wanted ? `${wanted} is writable` : `${wanted} can be made`;
-    findings.push({ about: 'DATA_DIR', state: 'ok', text: `${text} (calls are kept in memory only)` });
+    return { about, state: 'ok', text: `${text} (calls are kept in memory only)` };
   } catch (error) {
     const mend = 'make DATA_DIR a folder that this user may write to';
-    findings.push({ about: 'DATA_DIR', state: 'mend', text: errorText(error), mend });
+    return { about, state: 'mend', text: errorText(error), mend };
   }
-  const usual = CONFIG_VARIABLES.find(({ name }) => name === 'DATABASE_URL')?.default;
-  if (config.DATABASE_URL !== usual) {
-    const text = 'the store is not built yet: calls are kept in memory only';
-    findings.push({ about: 'DATABASE_URL', state: 'mend', text, mend: 'leave it out' });
-  }
-  return findings;
 }
 
 function nearestExisting(path: string): string {

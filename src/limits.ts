@@ -48,6 +48,10 @@ export const MARKS_UNRETURNED_MAX = 512;
 export const LATE_TURN_MAX_MS = 1_000;
 /** A stray chunk may follow the cut turn's `turnComplete` by this much. */
 export const LATE_TURN_GRACE_MS = 100;
+/** Words of a message may follow its `turnComplete` by this much. */
+export const LATE_WORDS_MAX_MS = 500;
+/** `turnComplete` may be missing: a turn whose sound ended and was heard this long ago is over when the next begins. */
+export const TURN_OVERDUE_MS = 1_000;
 /** A new turn of the model clears what is unplayed of the one before only above this: a last bit is played out. */
 export const NEW_TURN_UNPLAYED_MIN_MS = 500;
 /** Agent messages waiting to be heard; the oldest is closed beyond. */
@@ -113,14 +117,20 @@ export const MODEL_CONNECT_TIMEOUT_MS = 5_000;
 export const FAREWELL_MAX_MS = 15_000;
 /** A farewell that was asked of the model must begin within this time, else a recorded one is played. */
 export const FAREWELL_START_MAX_MS = 4_000;
+/** A greeting that was asked for and has not begun by then is asked for once more. */
+export const GREETING_START_MAX_MS = 5_000;
 /** After the last sound was sent, its mark is waited for this long beyond its play time. */
 export const LAST_MARK_GRACE_MS = 1_500;
 /** A recorded clip waits this long for what is being said; more is cut short: an explanation does not wait. */
 export const PROMPT_WAIT_MAX_MS = 10_000;
 /** Words of the caller this long after an answer's first sound are new speech, not late words of the question. */
-export const TRANSCRIBED_BARGE_IN_MIN_MS = 1_000;
+export const TRANSCRIBED_BARGE_IN_MIN_MS = 1_500;
 /** After the line was to be cut, the carrier's socket may take this long to close. */
 export const CUT_MAX_MS = 12_000;
+/** Keys pressed before the model is ready that are kept for it; more are not. */
+export const EARLY_KEYS_MAX = 32;
+/** What the model is to learn with the next text: the newest of it, so long at most. */
+export const NOTE_MAX_CHARS = 2_000;
 /** How often a call looks whether the carrier went quiet. */
 export const TICK_MS = 500;
 /** Streams that one call may open: each lost one may come back, but not for ever. */
@@ -131,8 +141,8 @@ export const HANG_UP_MAX_MS = 8_000;
 export const MAILBOX_MAX = 1_000;
 /** Ended calls kept in memory for `GET /calls/:callSid` and `/twilio/after`. */
 export const ENDED_CALLS_MAX = 500;
-/** Text kept of one call's transcript. */
-export const TRANSCRIPT_MAX_CHARS = 200_000;
+/** Text kept of one call's transcript: two hours of talk. Kept ended calls hold at most 60 MB. */
+export const TRANSCRIPT_MAX_CHARS = 60_000;
 /** A draining server lets running calls go on for this long. */
 export const DRAIN_MAX_MS = 5 * 60_000;
 /** One REST request to cut the line, and how often it is tried: a lost one leaves time for the next. */

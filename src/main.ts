@@ -1,16 +1,18 @@
 /**
  * The process: reads the environment, starts the server, says where it is, and on SIGTERM or SIGINT drains and exits 0.
- * A second signal ends it at once. A bad configuration is one line and exit 78.
+ * A second signal, a second later or more, ends it at once. A bad configuration is one line and exit 78.
  */
 import { config as loadDotenv } from 'dotenv';
 import { systemClock } from './clock.js';
-import { type Config, readConfig } from './config.js';
+import { type Config, readConfig, startWarnings } from './config.js';
 import { AppError, ConfigError, errorText } from './errors.js';
 import type { Log } from './observe/log.js';
 import { createLog } from './observe/pino-log.js';
 import { type RunningServer, startServer } from './server.js';
 
 const EXIT_CONFIG = 78;
+/** A signal to npm's whole process group arrives twice, once by itself and once passed on by npm: that is one wish. */
+const SAME_SIGNAL_MS = 1_000;
 
 function readEnvironment(): Config {
   loadDotenv({ quiet: true });
@@ -25,17 +27,12 @@ function complain(error: unknown): never {
 }
 
 function announce(server: RunningServer, config: Config, log: Log): void {
-  log.info({ url: server.url, model: config.MODEL, agent: config.AGENT }, 'earshot is ready for calls');
-  if (config.DATABASE_URL !== 'sqlite:data/earshot.db') {
-    log.warn({}, 'DATABASE_URL is set, but the store is not built yet: calls are kept in memory only');
-  }
-  if (config.CONSOLE_TOKEN !== undefined && config.CONSOLE_TOKEN.length < 16) {
-    log.warn({}, 'CONSOLE_TOKEN is short enough to be guessed');
-  }
+  log.info({ url: server.url, model: config.MODEL, agent: server.agent }, 'earshot is ready for calls');
+  for (const warning of startWarnings(config)) log.warn({}, warning);
   process.stdout.write(
     [
       '',
-      `  Earshot answers at ${server.url}/twilio/voice (${config.MODEL} model, agent ${config.AGENT}).`,
+      `  Earshot answers at ${server.url}/twilio/voice (${config.MODEL} model, agent ${server.agent}).`,
       '  Place a call:  npm run call -- fixtures/callers/barge-in.wav',
       `  Watch calls:   ${server.url}/calls  and  ${server.url}/metrics  (a console page is not built yet)`,
       '',
@@ -54,11 +51,13 @@ async function main(): Promise<void> {
   const config = readEnvironment();
   const log = createLog({ level: config.LOG_LEVEL, pretty: config.LOG_PRETTY });
   const server = await startServer(config, { clock: systemClock, log });
-  let signals = 0;
+  let askedAtMs: number | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      signals += 1;
-      if (signals > 1) process.exit(1);
+      const nowMs = systemClock.nowMs();
+      if (askedAtMs !== undefined && nowMs - askedAtMs < SAME_SIGNAL_MS) return;
+      if (askedAtMs !== undefined) process.exit(1);
+      askedAtMs = nowMs;
       log.info({ signal }, 'asked to stop');
       drainAndExit(server, log).catch(complain);
     });

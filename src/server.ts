@@ -15,6 +15,7 @@ import { loadPrompts } from './call/prompts.js';
 import type { Clock } from './clock.js';
 import type { Config } from './config.js';
 import { createErrorHandler, createOperationsApi } from './console/operations-api.js';
+import { createUpgradeDoor } from './console/upgrade-door.js';
 import { AppError, errorText } from './errors.js';
 import { uniformRandom } from './ids.js';
 import type { ConnectLive } from './model/live-connection.js';
@@ -33,6 +34,8 @@ import { STREAM_EVENTS, WEBHOOK_REFUSALS, createWebhooks } from './telephony/web
 export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
   readonly url: string;
+  /** The name of the agent that answers where no other is asked for. */
+  readonly agent: string;
   /** Takes no more calls and resolves when the running ones are over. */
   drain(): Promise<void>;
   /** Cuts whatever is left and closes everything. */
@@ -88,6 +91,7 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
   await listen(http, config);
   return {
     url: addressOf(http),
+    agent: agents.default.name,
     drain: () => calls.drain(),
     async close() {
       http.close();
@@ -103,7 +107,7 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
 
 /** Opens the configured model, or the stand-in. */
 export async function openModel(config: Config, { clock, log }: ServerDeps): Promise<Model> {
-  if (config.MODEL === 'rehearsal') {
+  if (config.gemini === undefined) {
     const service = await startRehearsalService({ clock, log });
     const connectLive = createGeminiConnectLive({
       apiKey: 'rehearsal',
@@ -114,22 +118,9 @@ export async function openModel(config: Config, { clock, log }: ServerDeps): Pro
     });
     return { name: 'rehearsal', connectLive, close: () => service.close() };
   }
-  const apiKey = config.GOOGLE_API_KEY ?? config.GEMINI_API_KEY;
-  const { GOOGLE_CLOUD_PROJECT: project, GOOGLE_CLOUD_LOCATION: location } = config;
-  const onVertex = config.GOOGLE_GENAI_USE_VERTEXAI || apiKey === undefined;
-  const vertex = {
-    ...(project === undefined ? {} : { project }),
-    ...(location === undefined ? {} : { location }),
-    ...(project !== undefined || apiKey === undefined ? {} : { apiKey }),
-  };
-  const connectLive = createGeminiConnectLive({
-    ...(onVertex ? { vertex } : { apiKey }),
-    modelName: config.GEMINI_MODEL,
-    ...(config.GOOGLE_GEMINI_BASE_URL === undefined ? {} : { baseUrl: config.GOOGLE_GEMINI_BASE_URL }),
-    clock,
-    log,
-  });
-  return { name: config.GEMINI_MODEL, connectLive, close: async () => {} };
+  const { GEMINI_MODEL: modelName, gemini } = config;
+  const connectLive = createGeminiConnectLive({ ...gemini, modelName, clock, log });
+  return { name: modelName, connectLive, close: async () => {} };
 }
 
 function createCallControl(config: Config, { clock, log }: ServerDeps): TwilioCallControl {
@@ -206,10 +197,10 @@ function createHttpServer(config: Config, parts: DoorParts & { media: MediaStrea
   );
   app.use(createErrorHandler(log));
   const http = createServer(app);
+  const answerUpgrade = createUpgradeDoor(config.CONSOLE_TOKEN);
   http.on('upgrade', (request, socket, head) => {
-    if (request.url?.split('?', 1)[0] === MEDIA_PATH) return media.handleUpgrade(request, socket, head);
-    socket.on('error', () => socket.destroy());
-    socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+    if (request.url?.split('?', 1)[0] === MEDIA_PATH) media.handleUpgrade(request, socket, head);
+    else answerUpgrade(request, socket);
   });
   http.on('clientError', (error, socket) => {
     log.debug({ cause: errorText(error) }, 'a client spoke no HTTP');

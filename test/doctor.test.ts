@@ -418,12 +418,17 @@ describe('the store', () => {
     expect(complaints(await examine({ DATA_DIR: join(folder, 'data') }))).toEqual([]);
     expect(readdirSync(join(folder, 'data'))).toEqual([]);
   });
+});
 
-  it('is not one that this version would ignore', async () => {
+describe('the variables', () => {
+  it.each([
+    ['DATABASE_URL', 'sqlite:elsewhere.db'],
+    ['CONSOLE_TOKEN', 'short'],
+  ])('that the server would warn about are to mend: %s', async (name, value) => {
     await startBehindFront();
-    expect(complaints(await examine({ DATABASE_URL: 'postgres://db.example/earshot' }))).toEqual([
-      'mend DATABASE_URL',
-    ]);
+    const findings = await examine({ [name]: value });
+    expect(complaints(findings)).toEqual(['mend environment']);
+    expect(findingAbout(findings, 'environment').text).toContain(name);
   });
 });
 

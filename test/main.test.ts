@@ -1,5 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../src/clock.js';
@@ -20,7 +23,8 @@ const runs: Run[] = [];
 /** The built server as its own process (`npm test` builds it first). */
 function run(environment: Record<string, string>, command = [process.execPath, 'dist/main.js']): Run {
   const [file, ...args] = command as [string, ...string[]];
-  const child = spawn(file, args, { cwd: ROOT, env: { ...NOTHING, ...environment } });
+  // A process group of its own, as a shell gives each command.
+  const child = spawn(file, args, { cwd: ROOT, env: { ...NOTHING, ...environment }, detached: true });
   const exit = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.on('exit', (code, signal) => resolve({ code, signal }));
   });
@@ -31,20 +35,38 @@ function run(environment: Record<string, string>, command = [process.execPath, '
   return started;
 }
 
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    systemClock.setTimer(ms, () => resolve());
+  });
+}
+
+/** A phone whose stream is open, and the promise of its call's end. */
+async function talking(url: string): Promise<{ phone: Phone; over: Promise<unknown> }> {
+  const phone = new Phone({ clock: systemClock, url });
+  const over = phone.call().catch(() => undefined);
+  while (phone.state !== 'listening' && phone.state !== 'talking') await pause(20);
+  return { phone, over };
+}
+
 async function urlOf(started: Run): Promise<string> {
   const deadlineMs = systemClock.nowMs() + 20_000;
   for (;;) {
     const url = /answers at (http:\/\/\S+)\/twilio\/voice/.exec(started.output)?.[1];
     if (url !== undefined) return url;
     if (systemClock.nowMs() > deadlineMs) throw new Error(`no address: ${started.output}${started.errors}`);
-    await new Promise((resolve) => {
-      systemClock.setTimer(20, () => resolve(undefined));
-    });
+    await pause(20);
   }
 }
 
 afterEach(() => {
-  for (const { child } of runs.splice(0)) child.kill('SIGKILL');
+  for (const { child } of runs.splice(0)) {
+    try {
+      process.kill(-(child.pid ?? 0), 'SIGKILL');
+    } catch {
+      // The whole group has ended by itself, as it should.
+    }
+  }
 });
 
 describe('the process', () => {
@@ -53,11 +75,31 @@ describe('the process', () => {
     [{ HOST: '0.0.0.0' }, 'TWILIO_AUTH_TOKEN'],
     [{ RECORD_CALLS: 'both' }, 'RECORD_CALLS'],
     [{ AGENT: 'nobody' }, 'AGENT'],
+    [{ DATABASE_URL: 'postgres://host/calls' }, 'DATABASE_URL'],
+    [{ GOOGLE_GENAI_USE_VERTEXAI: 'true' }, 'GOOGLE_CLOUD_PROJECT'],
   ])('refuses %j with one line that names the variable, and 78', async (environment, name) => {
     const started = run({ PORT: '0', ...environment });
     expect(await started.exit).toEqual({ code: 78, signal: null });
     expect(started.errors.trim().split('\n')).toHaveLength(1);
     expect(started.errors).toContain(name);
+  });
+
+  it('tells the agent’s name, never its path, and warns of what it was given but does not do', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'earshot-agent-'));
+    const path = join(folder, 'reception-module.mjs');
+    writeFileSync(
+      path,
+      "import { defineAgent } from 'earshot';\nexport default defineAgent({ name: 'desk', instruction: 'Serve.' });\n",
+    );
+    const started = run({ PORT: '0', AGENT: path, DATABASE_URL: 'sqlite:calls.db' });
+    await urlOf(started);
+    started.child.kill('SIGTERM');
+    await started.exit;
+    expect(started.output).toMatch(/answers at .*agent desk\)/);
+    expect(started.output).toContain('"agent":"desk"');
+    expect(started.output).toMatch(/"level":40,.*DATABASE_URL is set, but nothing is stored yet/);
+    expect(started.output + started.errors).not.toContain('reception-module');
+    rmSync(folder, { recursive: true });
   });
 
   it('says so in one line when its port is taken', async () => {
@@ -76,13 +118,7 @@ describe('the process', () => {
   it('drains on SIGTERM: a running call goes on, no other is taken, and then it exits with 0', async () => {
     const started = run({ PORT: '0' });
     const url = await urlOf(started);
-    const phone = new Phone({ clock: systemClock, url });
-    const over = phone.call();
-    while (phone.state !== 'listening' && phone.state !== 'talking') {
-      await new Promise((resolve) => {
-        systemClock.setTimer(20, () => resolve(undefined));
-      });
-    }
+    const { phone, over } = await talking(url);
     started.child.kill('SIGTERM');
     let status = 200;
     while (status === 200) status = (await fetch(`${url}/readyz`)).status;
@@ -95,27 +131,33 @@ describe('the process', () => {
     expect(await started.exit).toEqual({ code: 0, signal: null });
   });
 
-  it('ends at once on a second signal', async () => {
+  it('ends at once on a second signal, a second later', async () => {
     const started = run({ PORT: '0' });
-    const url = await urlOf(started);
-    const phone = new Phone({ clock: systemClock, url });
-    const over = phone.call().catch(() => undefined);
-    while (phone.state !== 'listening' && phone.state !== 'talking') {
-      await new Promise((resolve) => {
-        systemClock.setTimer(20, () => resolve(undefined));
-      });
-    }
+    const { phone, over } = await talking(await urlOf(started));
     started.child.kill('SIGTERM');
-    while (!started.output.includes('asked to stop')) {
-      await new Promise((resolve) => {
-        systemClock.setTimer(20, () => resolve(undefined));
-      });
-    }
+    while (!started.output.includes('asked to stop')) await pause(20);
+    await pause(1_100);
     started.child.kill('SIGTERM');
     expect((await started.exit).code).toBe(1);
     phone.hangUp();
     await over;
   });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'takes a %s to npm’s whole process group for one wish',
+    async (signal) => {
+      const started = run({ PORT: '0' }, ['npm', 'start']);
+      const { phone, over } = await talking(await urlOf(started));
+      process.kill(-(started.child.pid ?? 0), signal);
+      while (!started.output.includes('asked to stop')) await pause(20);
+      await pause(300);
+      expect(phone.state === 'listening' || phone.state === 'talking').toBe(true);
+      phone.hangUp();
+      await over;
+      expect((await started.exit).code).toBe(0);
+      expect(started.output).toContain('earshot has stopped');
+    },
+  );
 
   it('is stopped cleanly through npm, too', async () => {
     const started = run({ PORT: '0' }, ['npm', 'start']);

@@ -2,6 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
 import { systemClock } from '../src/clock.js';
 import { readConfig } from '../src/config.js';
 import { silentLog } from '../src/observe/log.js';
@@ -58,6 +59,27 @@ async function json(
 ): Promise<{ status: number; body: Record<string, unknown> }> {
   const response = await fetch(url, options);
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+/** Asks for a WebSocket that the server does not open, and reads its answer. */
+function upgrade(
+  server: RunningServer,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; body: unknown }> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(server.url.replace(/^http/, 'ws') + path, { headers });
+    socket.on('open', () => reject(new Error('the socket opened')));
+    socket.on('error', reject);
+    socket.on('unexpected-response', (_request, response) => {
+      let body = '';
+      response.on('data', (chunk: Buffer) => (body += chunk.toString()));
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, body: JSON.parse(body) as unknown }),
+      );
+      response.on('error', reject);
+    });
+  });
 }
 
 describe('a call through every real door', () => {
@@ -247,6 +269,33 @@ describe('the operators’ doors', () => {
       expect(body['error']).toContain('not built yet');
     }
     expect((await json(`${server.url}/nowhere`)).status).toBe(404);
+  });
+
+  it('let no socket but the carrier’s open, and say only to those who may ask which one is not built', async () => {
+    const open = await start();
+    const local = new URL(open.server.url).host;
+    for (const [path, headers, status] of [
+      ['/run_live', {}, 501],
+      ['/run_live?x=1', { Origin: `http://${local}` }, 501],
+      ['/run_live', { Origin: 'https://evil.example.com' }, 403],
+      ['/run_live', { Host: 'evil.example.com' }, 403],
+      ['/elsewhere', {}, 404],
+      ['/run_live/more', {}, 404],
+    ] as const) {
+      const answer = await upgrade(open.server, path, headers);
+      expect({ path, status: answer.status }).toEqual({ path, status });
+    }
+    expect((await upgrade(open.server, '/run_live')).body).toEqual({
+      error: 'WS /run_live is not built yet in this version',
+    });
+    await open.server.close();
+    await open.gemini.close();
+    const { server } = await start(SECURED);
+    const bearer = (token: string) => ({ Host: 'voice.example.com', Authorization: `Bearer ${token}` });
+    expect((await upgrade(server, '/run_live')).status).toBe(401);
+    expect((await upgrade(server, `/run_live?token=${SECURED.CONSOLE_TOKEN}`)).status).toBe(401);
+    expect((await upgrade(server, '/run_live', bearer('wrong'))).status).toBe(401);
+    expect((await upgrade(server, '/run_live', bearer(SECURED.CONSOLE_TOKEN))).status).toBe(501);
   });
 
   it('page the calls and refuse a page that makes no sense', async () => {

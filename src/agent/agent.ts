@@ -49,6 +49,12 @@ export type Agent = AgentDefinition & { readonly [AGENT]: true };
 const nothingYet = (what: string) =>
   z.undefined({ error: `is not built yet: leave \`${what}\` out` }).optional();
 
+/** Named for agents as well as for their `runConfig`: guards and tools, which both come later. */
+const toolLimits = {
+  guardTimeoutMs: nothingYet('guardTimeoutMs'),
+  maxConcurrentTools: nothingYet('maxConcurrentTools'),
+};
+
 const speechConfig = z.strictObject({
   voiceConfig: z
     .strictObject({ prebuiltVoiceConfig: z.strictObject({ voiceName: z.string().min(1) }) })
@@ -68,7 +74,14 @@ const schema = z.strictObject({
   beforeTool: nothingYet('beforeTool'),
   afterTool: nothingYet('afterTool'),
   onDisconnect: nothingYet('onDisconnect'),
-  runConfig: z.strictObject({ speechConfig: speechConfig.optional() }).optional(),
+  ...toolLimits,
+  runConfig: z
+    .strictObject({
+      speechConfig: speechConfig.optional(),
+      handoff: nothingYet('handoff'),
+      ...toolLimits,
+    })
+    .optional(),
 });
 
 /** Checks and freezes an agent. Throws a ConfigError naming the field. */
@@ -83,6 +96,16 @@ export function defineAgent(definition: AgentDefinition): Agent {
     );
   }
   return Object.freeze({ ...definition, [AGENT]: true as const });
+}
+
+/** Not built yet: throws a ConfigError that says so, for the line of the module that asks for a tool. */
+export function defineTool(_definition: unknown): never {
+  throw new ConfigError('agent_invalid', 'defineTool: tools are not built yet in this version');
+}
+
+/** Not built yet: throws a ConfigError that says so. */
+export function definePlugin(_definition: unknown): never {
+  throw new ConfigError('agent_invalid', 'definePlugin: plugins are not built yet in this version');
 }
 
 /** Whether a module's default export came from `defineAgent`, of whichever copy of the package. */

@@ -11,6 +11,7 @@
 import type { Clock, Timer } from '../clock.js';
 import {
   CARRIER_BUFFERED_MAX_BYTES,
+  FRAME_MS,
   LAST_MARK_GRACE_MS,
   MARK_INTERVAL_MS,
   MULAW_BYTES_PER_MS,
@@ -128,9 +129,9 @@ export class Playout {
     return this.#startBuffer.targetMs;
   }
 
-  /** Nothing is waiting and nothing that was sent is unheard. */
+  /** Nothing is waiting and nothing that was sent is unheard; less than a frame, which waits for its end, is nothing. */
   get isSilent(): boolean {
-    return this.unplayedMs() === 0;
+    return this.unplayedMs() < FRAME_MS;
   }
 
   /** Sound waiting here or at the carrier, as far as we know (see HeardPosition). */

@@ -11,7 +11,9 @@ import {
   AGENT_MESSAGES_MAX,
   LATE_TURN_GRACE_MS,
   LATE_TURN_MAX_MS,
+  LATE_WORDS_MAX_MS,
   NEW_TURN_UNPLAYED_MIN_MS,
+  TURN_OVERDUE_MS,
 } from '../limits.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import { AgentMessage } from './agent-message.js';
@@ -49,6 +51,12 @@ export class AgentLeg {
   #held: AgentMessage[] = [];
   /** A function call came since the last message began: what follows continues it, also behind a `turnComplete`. */
   #toolSinceTurn = false;
+  /** The message that was last heard to its end, and closed with that. */
+  #lastHeard: AgentMessage | undefined;
+  /** Until then words belong to the message whose `turnComplete` has come: the transcription may be late. */
+  #lateWordsUntilMs = Number.NEGATIVE_INFINITY;
+  /** When an utterance was last heard to its end. */
+  #heardAtMs = Number.POSITIVE_INFINITY;
 
   constructor(options: AgentLegOptions) {
     this.#options = options;
@@ -67,7 +75,7 @@ export class AgentLeg {
 
   /** The message that is being heard or waits to be: the one a late caller transcript belongs in front of. */
   get answering(): AgentMessage | undefined {
-    return this.current ?? this.#messages.find((message) => !message.isHeard);
+    return this.current ?? this.#messages.findLast((message) => !message.isHeard);
   }
 
   /** Sound of the model, straight from its socket; `pcm24k` is not kept. */
@@ -76,6 +84,7 @@ export class AgentLeg {
       this.#options.observer.onAudioDropped('outbound', 'late_turn', pcm24k.length / PCM24K_BYTES_PER_MS);
       return;
     }
+    this.#endOverdueTurn();
     const message = this.current ?? this.#openTurn();
     const mulaw = this.#options.decimator.push(pcm24k);
     if (mulaw.length === 0) return;
@@ -86,15 +95,25 @@ export class AgentLeg {
   /** The message that words of the model belong to; undefined if their turn was cut. */
   messageForWords(): AgentMessage | undefined {
     if (this.#isLate()) return undefined;
+    this.#endOverdueTurn();
+    const last = this.#messages.at(-1) ?? this.#lastHeard;
+    if (
+      this.current === undefined &&
+      last !== undefined &&
+      this.#options.clock.nowMs() < this.#lateWordsUntilMs
+    )
+      return last;
     return this.current ?? this.#openTurn();
   }
 
   /** The model has no more sound in this generation: the tail of the filter follows and the utterance ends. */
   onGenerationComplete(): void {
     const message = this.current;
-    if (message === undefined || message.soundEnded) return;
-    const tail = this.#options.decimator.flush();
-    if (tail.length > 0) message.push(tail);
+    if (message === undefined) return;
+    if (!message.soundEnded) {
+      const tail = this.#options.decimator.flush();
+      if (tail.length > 0) message.push(tail);
+    }
     message.endSound();
   }
 
@@ -108,6 +127,7 @@ export class AgentLeg {
     const message = this.current;
     if (message === undefined) return;
     message.turnOver = true;
+    this.#lateWordsUntilMs = this.#options.clock.nowMs() + LATE_WORDS_MAX_MS;
     this.#closeHeard();
   }
 
@@ -141,18 +161,21 @@ export class AgentLeg {
   }
 
   /** A held interruption was carried out (`cleared`), or its sound had finished by itself. */
-  onHoldOver(cleared: boolean): void {
+  onHoldOver(): void {
     const held = this.#held;
     this.#held = [];
-    for (const message of held) this.#close(message, cleared && !message.isHeard);
+    for (const message of held) this.#close(message, !message.isHeard);
   }
 
-  onFirstSent(utterance: Utterance): void {
+  /** The first sound of `utterance` went out. Returns the message it belongs to; a clip belongs to none. */
+  onFirstSent(utterance: Utterance): AgentMessage | undefined {
     const message = this.#messages.find((candidate) => candidate.has(utterance));
     if (message?.isGreeting === true) this.#greetingStartedAtMs ??= this.#options.clock.nowMs();
+    return message;
   }
 
   onUtteranceHeard(): void {
+    this.#heardAtMs = this.#options.clock.nowMs();
     this.#closeHeard();
   }
 
@@ -162,12 +185,13 @@ export class AgentLeg {
     return last !== undefined && last.soundEnded && !this.#options.playout.isSilent;
   }
 
-  /** The model is gone: its open turn is over as it stands, and what was made of it is played. */
-  onModelGone(): void {
+  /** The model is gone (`lost`: not by our doing): its open turn is over as it stands, and what was made of it is
+   * played. */
+  onModelGone(lost: boolean): void {
     this.#awaitsTurnComplete = false;
     const message = this.current;
     if (message === undefined) return;
-    message.isBroken = !message.soundEnded;
+    if (!message.isGenerated) message.brokenBy = lost ? 'loss' : 'us';
     this.onGenerationComplete();
     message.turnOver = true;
     this.#closeHeard();
@@ -176,7 +200,17 @@ export class AgentLeg {
   /** The line is gone: what was not heard never will be. */
   abandon(): void {
     this.#held = [];
+    if (this.current !== undefined) this.#discardRest(this.#options.clock.nowMs());
     this.#closeAll(true);
+  }
+
+  /** `turnComplete` is sometimes missing: a turn whose sound ended and was heard a second ago is over. */
+  #endOverdueTurn(): void {
+    const message = this.current;
+    if (message === undefined || !message.hasSound || !message.soundEnded || !message.isHeard) return;
+    if (this.#toolSinceTurn || this.#options.clock.nowMs() - this.#heardAtMs < TURN_OVERDUE_MS) return;
+    message.turnOver = true;
+    this.#closeHeard();
   }
 
   #isLate(): boolean {
@@ -186,7 +220,8 @@ export class AgentLeg {
   }
 
   #discardRest(nowMs: number): void {
-    const turnIsOpen = this.current !== undefined;
+    const turnIsOpen =
+      this.current !== undefined || (this.#awaitsTurnComplete && nowMs < this.#discardUntilMs);
     this.#awaitsTurnComplete = turnIsOpen;
     this.#discardUntilMs = nowMs + (turnIsOpen ? LATE_TURN_MAX_MS : LATE_TURN_GRACE_MS);
   }
@@ -223,7 +258,8 @@ export class AgentLeg {
 
   #closeAll(interrupted: boolean): void {
     const open = this.#messages.slice();
-    for (const message of open) this.#close(message, interrupted && !(message.turnOver && message.isHeard));
+    for (const message of open)
+      this.#close(message, interrupted && !(message.hasSound && message.soundEnded && message.isHeard));
   }
 
   #closeOldest(): void {
@@ -235,6 +271,7 @@ export class AgentLeg {
     const at = this.#messages.indexOf(message);
     if (at < 0) return;
     this.#messages.splice(at, 1);
+    this.#lastHeard = interrupted ? undefined : message;
     this.#options.events.onMessageClosed(message, interrupted);
   }
 }

@@ -13,8 +13,10 @@ export class AgentMessage implements HeardSource {
   msg = '';
   /** The turn is over for the model: no sound or text of it follows. */
   turnOver = false;
-  /** The model was lost before the turn was over. */
-  isBroken = false;
+  /** The model has generated all of it, as far as it said. */
+  isGenerated = false;
+  /** Its generation was cut short: by the loss of the model, or by our closing it. */
+  brokenBy: 'loss' | 'us' | undefined;
   /** Whether a function call came since its last delta. */
   toolSinceDelta = false;
   firstSoundAtMs: number | undefined;
@@ -42,6 +44,7 @@ export class AgentMessage implements HeardSource {
 
   /** The model has generated all of the sound, for now. */
   endSound(): void {
+    this.isGenerated = true;
     const utterance = this.#utterances.at(-1);
     if (utterance !== undefined) this.#playout.endUtterance(utterance);
   }

@@ -13,7 +13,7 @@ import type { PromptName } from './prompts.js';
 
 export type CallState =
   | { readonly name: 'announced'; readonly model: 'connecting' | 'ready' | 'failed' }
-  | { readonly name: 'connecting'; readonly streamLost: boolean }
+  | { readonly name: 'connecting'; readonly streamLost: boolean; readonly modelReady?: boolean }
   | { readonly name: 'live'; readonly streamLost: boolean }
   | {
       readonly name: 'ending';
@@ -49,7 +49,7 @@ export type CallEvent =
   /** First sound of an agent message was sent. */
   | { readonly type: 'agentSpeaks' }
   /** The model has nothing more to say in this turn. */
-  | { readonly type: 'agentTurnOver' }
+  | { readonly type: 'agentTurnOver'; readonly spoken: boolean; readonly heard: boolean }
   /** All that was sent was heard. */
   | { readonly type: 'playoutDrained' }
   /** The attempt to cut the line through REST is over; without success the socket's close does it. */
@@ -170,9 +170,13 @@ function onFirstStream(model: 'connecting' | 'ready' | 'failed'): Transition {
 function fromConnecting(state: CallState & { name: 'connecting' }, event: CallEvent): Transition {
   switch (event.type) {
     case 'modelReady':
+      if (state.streamLost) return stay({ ...state, modelReady: true });
+      return { state: { name: 'live', streamLost: false }, effects: [{ do: 'greet' }] };
+    case 'streamStarted':
+      if (state.modelReady !== true) return fromUnderWay(state, event);
       return {
-        state: { name: 'live', streamLost: state.streamLost },
-        effects: state.streamLost ? [] : [{ do: 'greet' }],
+        state: { name: 'live', streamLost: false },
+        effects: [{ do: 'disarm', timer: 'streamReturn' }, { do: 'greet' }],
       };
     case 'modelFailed':
     case 'modelClosed':
@@ -275,16 +279,22 @@ function inFarewell(state: CallState & { name: 'ending' }, event: CallEvent): Tr
     case 'agentSpeaks':
       return stay({ ...state, begun: true, heard: false });
     case 'agentTurnOver':
-      return state.begun ? settle({ ...state, said: true }) : stay(state);
+      return state.begun || event.spoken
+        ? settle({ ...state, begun: true, said: true, heard: event.heard })
+        : stay(state);
     case 'playoutDrained':
       return settle({ ...state, heard: true });
     case 'timer':
     case 'modelClosed':
       // What was said is heard out; what was not said in time, a recorded goodbye says.
+      if (event.type === 'timer' && event.timer === 'maxDuration')
+        return stay({ ...state, reason: 'max_duration' });
       if (event.type === 'timer' && event.timer !== 'farewellStart') return stay(state);
       return state.begun ? settle({ ...state, said: true }) : playThenCut(state.reason, 'goodbye');
     case 'interrupted':
       return onFarewellInterrupted(state);
+    case 'drainDeadline':
+      return stay({ ...state, reason: 'server_draining' });
     default:
       return stay(state);
   }
@@ -296,7 +306,9 @@ function settle(state: CallState & { name: 'ending' }): Transition {
 
 /** A caller who speaks into the goodbye is still there; only a limit of ours goes on regardless. */
 function onFarewellInterrupted(state: CallState & { name: 'ending' }): Transition {
-  if (state.reason !== 'agent_ended' && state.reason !== 'caller_idle') return stay(state);
+  if (state.reason !== 'agent_ended' && state.reason !== 'caller_idle') {
+    return state.begun ? settle({ ...state, said: true, heard: true }) : stay(state);
+  }
   return {
     state: { name: 'live', streamLost: false },
     effects: [

@@ -13,19 +13,27 @@ import {
   CUT_MAX_MS,
   FAREWELL_MAX_MS,
   FAREWELL_START_MAX_MS,
+  GREETING_START_MAX_MS,
   MAILBOX_MAX,
   NO_STREAM_TIMEOUT_MS,
   STREAMS_PER_CALL_MAX,
   STREAM_RETURN_TIMEOUT_MS,
   TICK_MS,
 } from '../limits.js';
-import type { ConnectLive, FunctionCall, LiveClose, LiveConnection } from '../model/live-connection.js';
+import type {
+  ConnectLive,
+  FunctionCall,
+  LiveClose,
+  LiveConnection,
+  LiveSetup,
+} from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
 import type { CallControl } from '../telephony/call-control.js';
 import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../telephony/media-stream.js';
 import type { VoiceAnswer, VoiceWebhook } from '../telephony/voice-door.js';
 import { answerTools } from './built-in-tools.js';
+import { carrierListener } from './carrier-events.js';
 import {
   type CallEffect,
   type CallEvent,
@@ -40,9 +48,9 @@ import { type CallIdentity, identify } from './call-identity.js';
 import type { EndReason } from './end-reason.js';
 import { IdleWatch } from './idle-watch.js';
 import { CALLER_IS_BACK, CALL_MUST_END, callerSilent, keyPressed } from './line-texts.js';
-import { type ConversationEvent, liveListener } from './live-events.js';
 import { liveSetup } from './live-setup.js';
 import { Mailbox } from './mailbox.js';
+import { type ConversationEvent, liveListener } from './live-events.js';
 import { ModelLink } from './model-link.js';
 import type { Prompts } from './prompts.js';
 
@@ -84,13 +92,14 @@ export class Call {
   readonly #deps: CallDeps;
   readonly #conversation: Conversation;
   readonly #mailbox: Mailbox<CallEvent | ConversationEvent>;
-  readonly #timers: CallTimers<CallTimer | 'tick'>;
+  readonly #timers: CallTimers<CallTimer | 'tick' | 'greetingStart'>;
   readonly #idle: IdleWatch;
   #state: CallState = INITIAL_CALL_STATE;
   #token: string | undefined;
   #stream: MediaStream | undefined;
   #streamsOpened = 0;
   #afters = 0;
+  #wasConnecting = false;
   readonly #link: ModelLink;
   readonly #announcedWallMs: number;
   #firstStreamAtMs: number | undefined;
@@ -126,7 +135,7 @@ export class Call {
       onReady: (model) => this.#onModelReady(model),
       onFailed: () => this.guard(() => this.post({ type: 'modelFailed' })),
       onGone: (lost) => {
-        this.#conversation.detachModel();
+        this.#conversation.detachModel(lost);
         if (lost) this.post({ type: 'modelClosed' });
       },
     });
@@ -228,11 +237,22 @@ export class Call {
     this.#stream = stream;
     this.#firstStreamAtMs ??= this.#deps.clock.nowMs();
     this.#deps.observer.onCallActive(1);
+    // Beyond the cap on prewarms the model is connected only now that the caller is there.
+    if (this.#state.name === 'announced' && !this.#wasConnecting) this.#connect();
     this.#conversation.attachStream(stream);
     if (!this.#timers.has('tick')) this.#timers.arm('tick', TICK_MS);
-    this.#deps.log.info({ callSid: this.callSid, streamSid: stream.streamSid }, 'media stream open');
+    const { log } = this.#deps;
+    log.info({ callSid: this.callSid, streamSid: stream.streamSid }, 'media stream open');
+    if (this.#state.name === 'announced' && this.#state.model === 'connecting' && !this.#link.isAlive)
+      this.#connect();
     this.post({ type: 'streamStarted' });
-    return this.#streamListener(stream);
+    return carrierListener({
+      call: this,
+      conversation: this.#conversation,
+      isCurrent: () => this.#stream === stream,
+      onClosed: (code) =>
+        log.info({ callSid: this.callSid, streamSid: stream.streamSid, code }, 'media stream closed'),
+    });
   }
 
   /** The server is closing: nothing is said any more. */
@@ -282,18 +302,17 @@ export class Call {
       case 'mark':
         return this.#conversation.onMark(event.name);
       case 'dtmf':
-        return this.#conversation.onKey(keyPressed(event.digit));
+        this.#conversation.onKey(keyPressed(event.digit));
+        return this.#apply({ type: 'interrupted' }); // Who presses a key into a goodbye is still there.
       case 'inputTranscription':
         if (this.#conversation.onInputTranscription(event.text)) this.#apply({ type: 'interrupted' });
         return;
       case 'outputTranscription':
         return this.#conversation.onOutputTranscription(event.text);
       case 'generationComplete':
-        this.#conversation.onGenerationComplete();
-        return this.#apply({ type: 'agentTurnOver' });
+        return this.#onTurnOver(() => this.#conversation.onGenerationComplete());
       case 'turnComplete':
-        this.#conversation.onTurnComplete();
-        return this.#apply({ type: 'agentTurnOver' });
+        return this.#onTurnOver(() => this.#conversation.onTurnComplete());
       case 'toolCall':
         return this.#onToolCall(event.functionCalls);
       case 'usageMetadata':
@@ -301,6 +320,12 @@ export class Call {
       default:
         return this.#apply(event);
     }
+  }
+
+  #onTurnOver(run: () => void): void {
+    const spoken = this.#conversation.hasSpokenThisTurn;
+    run();
+    this.#apply({ type: 'agentTurnOver', spoken, heard: this.#conversation.isSilent });
   }
 
   #apply(event: CallEvent): void {
@@ -319,10 +344,12 @@ export class Call {
     switch (effect.do) {
       case 'greet':
         this.#idle.start();
+        this.#timers.arm('greetingStart', GREETING_START_MAX_MS);
         return this.#conversation.greet(this.#options.agent.greeting);
       case 'dropStream':
         return this.#dropStream();
       case 'welcomeBack':
+        this.#idle.start();
         return this.#conversation.ask(CALLER_IS_BACK);
       case 'arm':
         return this.#arm(effect.timer);
@@ -353,22 +380,28 @@ export class Call {
       streamReturn: STREAM_RETURN_TIMEOUT_MS,
       maxDuration: callMaxMs,
       farewellStart: FAREWELL_START_MAX_MS,
-      farewellMax: FAREWELL_MAX_MS,
+      farewellMax: FAREWELL_MAX_MS + this.#conversation.unplayedMs,
       cutMax: CUT_MAX_MS,
     };
     this.#timers.arm(timer, delaysMs[timer]);
   }
 
-  #onTimer(name: CallTimer | 'tick'): void {
+  #onTimer(name: CallTimer | 'tick' | 'greetingStart'): void {
     this.guard(() => {
+      if (name === 'greetingStart') return this.#greetAgain();
       if (name !== 'tick') return this.post({ type: 'timer', timer: name });
       this.#timers.arm('tick', TICK_MS);
       this.#conversation.onTick();
     });
   }
 
+  /** Some models ignore a text now and then; the caller must not wait for the idle reprompt to be greeted. */
+  #greetAgain(): void {
+    if (this.#state.name === 'live') this.#conversation.greet(this.#options.agent.greeting);
+  }
+
   #onToolCall(functionCalls: readonly FunctionCall[]): void {
-    const spoken = this.#conversation.hasSpokenThisTurn;
+    const spoken = this.#conversation.hasSpokenThisTurn || !this.#conversation.isSilent;
     this.#conversation.onToolCall();
     const { responses, ends } = answerTools(
       functionCalls,
@@ -382,7 +415,16 @@ export class Call {
   // --- The two sockets ----------------------------------------------------------------------------------------------
 
   #connect(): void {
-    this.#link.connect(liveSetup(this.#options.agent, this.identity), liveListener(this, this.#conversation));
+    this.#wasConnecting = true;
+    let setup: LiveSetup;
+    try {
+      setup = liveSetup(this.#options.agent, this.identity);
+    } catch (error) {
+      const { callSid, appName: agent } = this.identity;
+      this.#deps.log.error({ callSid, agent, cause: errorText(error) }, 'the agent has no instruction');
+      return this.post({ type: 'modelFailed' });
+    }
+    this.#link.connect(setup, liveListener(this, this.#conversation));
   }
 
   #onModelReady(model: LiveConnection): void {
@@ -403,30 +445,6 @@ export class Call {
   /** The model's socket closed, by whomever. */
   onModelClosed(close: LiveClose): void {
     this.#link.onClose(close);
-  }
-
-  #streamListener(stream: MediaStream): MediaStreamListener {
-    const isCurrent = (): boolean => this.#stream === stream;
-    return {
-      onMedia: (mulaw, timestampMs) => {
-        if (!isCurrent()) return;
-        try {
-          this.#conversation.onCallerMedia(mulaw, timestampMs);
-        } catch (error) {
-          this.fault(error);
-        }
-      },
-      onDtmf: (digit) => this.guard(() => isCurrent() && this.post({ type: 'dtmf', digit })),
-      onMark: (name) => this.guard(() => isCurrent() && this.post({ type: 'mark', name })),
-      onStop: () => this.guard(() => isCurrent() && this.post({ type: 'callerHungUp' })),
-      onClose: (code) => {
-        this.#deps.log.info(
-          { callSid: this.callSid, streamSid: stream.streamSid, code },
-          'media stream closed',
-        );
-        this.guard(() => isCurrent() && this.post({ type: 'streamClosed' }));
-      },
-    };
   }
 
   #dropStream(): void {

@@ -96,7 +96,13 @@ export class CallerLeg {
       this.#backlog.add(mulaw);
       return;
     }
-    if (!this.#backlog.isEmpty) this.#flushBacklog(model);
+    if (!this.#backlog.isEmpty) {
+      this.#flushBacklog(model);
+      if (!this.#backlog.isEmpty) {
+        this.#backlog.add(mulaw);
+        return;
+      }
+    }
     model.sendAudio(this.#upsampler.push(mulaw));
   }
 

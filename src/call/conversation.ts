@@ -11,14 +11,19 @@ import type { Utterance } from '../audio/utterance.js';
 import { VoiceActivity } from '../audio/voice-activity.js';
 import type { Clock } from '../clock.js';
 import type { MessageView } from '../console/call-view.js';
-import { PROMPT_WAIT_MAX_MS, TRANSCRIBED_BARGE_IN_MIN_MS } from '../limits.js';
+import {
+  EARLY_KEYS_MAX,
+  NOTE_MAX_CHARS,
+  PROMPT_WAIT_MAX_MS,
+  TRANSCRIBED_BARGE_IN_MIN_MS,
+} from '../limits.js';
 import type { LiveConnection, UsageMetadata } from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { MediaStream } from '../telephony/media-stream.js';
 import { AgentLeg } from './agent-leg.js';
 import type { AgentMessage } from './agent-message.js';
 import { CallerLeg } from './caller-leg.js';
-import { askGreeting, heardOnly } from './line-texts.js';
+import { askGreeting, heardOnly, lineLost } from './line-texts.js';
 import { PROMPT_TEXTS, type PromptName, type Prompts } from './prompts.js';
 import { Transcript } from './transcript.js';
 import { TurnClock } from './turn-clock.js';
@@ -54,6 +59,9 @@ export class Conversation {
   readonly #heardClips = new Set<PromptName>();
   /** What the model does not know yet: it travels with the next text or tool response. */
   #note: string | undefined;
+  #earlyKeys = 0;
+  /** The model has begun to say something. */
+  #hasGreeted = false;
   #otherActivityAtMs: number;
   #keyPressedAtMs = Number.NEGATIVE_INFINITY;
   /** Why open messages are closed, once the call is over. */
@@ -106,8 +114,9 @@ export class Conversation {
   /** `interrupted` was read: `clear` is written before anything else happens. */
   onInterrupted(): void {
     const readAtMs = this.#clock.nowMs();
-    if (this.#agent.interrupt(true)) this.#options.observer.onBargeInClear(this.#clock.nowMs() - readAtMs);
-    this.#transcript.closeCaller();
+    const wasSpeaking = !this.#playout.isSilent;
+    if (this.#agent.interrupt(true) && wasSpeaking)
+      this.#options.observer.onBargeInClear(this.#clock.nowMs() - readAtMs);
   }
 
   /** Twice a second. */
@@ -123,10 +132,10 @@ export class Conversation {
   }
 
   /** The model is gone; what it said before is still played. */
-  detachModel(): void {
+  detachModel(lost: boolean): void {
     this.#model = undefined;
     this.#caller.detachModel();
-    this.#agent.onModelGone();
+    this.#agent.onModelGone(lost);
   }
 
   attachStream(stream: MediaStream): void {
@@ -144,14 +153,15 @@ export class Conversation {
     this.#agent.abandon();
   }
 
+  /** Asks for the greeting; again only if the first request brought nothing. */
   greet(greeting: string | undefined): void {
+    if (this.#hasGreeted) return;
     this.#agent.expectGreeting();
-    this.#model?.sendText(askGreeting(greeting));
+    this.#model?.sendText(this.#withNote(askGreeting(greeting)));
   }
 
   /** Text that the model answers; what it does not know yet goes in front. */
   ask(text: string): void {
-    this.#turns.onAsked();
     this.#agent.onCallerTurn();
     this.#otherActivityAtMs = this.#clock.nowMs();
     this.#model?.sendText(this.#withNote(text));
@@ -189,19 +199,20 @@ export class Conversation {
 
   onKey(text: string): void {
     this.#keyPressedAtMs = this.#clock.nowMs();
+    if (this.#model === undefined) return this.#noteKey(text);
+    this.#turns.onAsked();
     this.ask(text);
   }
 
   /** The caller's words. Returns whether they cut the agent short: it had generated all of its message, so the model
    * itself may not say `interrupted` any more. */
   onInputTranscription(fragment: string): boolean {
-    const cutsIn = this.#agent.isOnlyPlaying && this.#isNewSpeech();
-    if (cutsIn) {
-      this.#agent.interrupt(false);
-      this.#transcript.closeCaller();
-    }
+    const isNew = this.#isNewSpeech();
+    const answering = this.#agent.answering?.msg;
+    const cutsIn = this.#agent.isOnlyPlaying && isNew;
+    if (cutsIn) this.#agent.interrupt(false);
     this.#agent.onCallerTurn();
-    this.#transcript.addCaller(fragment, cutsIn ? undefined : this.#agent.answering?.msg);
+    this.#transcript.addCaller(fragment, isNew ? undefined : answering);
     return cutsIn;
   }
 
@@ -210,6 +221,7 @@ export class Conversation {
     const message = this.#agent.messageForWords();
     if (message === undefined) return;
     message.addWords(fragment);
+    this.#transcript.amend(message.msg, message.wholeText());
     this.#turns.onDelta(message);
   }
 
@@ -244,6 +256,10 @@ export class Conversation {
 
   // --- What others may know -------------------------------------------------------------------------------------------
 
+  get unplayedMs(): number {
+    return this.#playout.unplayedMs();
+  }
+
   get isSilent(): boolean {
     return this.#playout.isSilent;
   }
@@ -263,12 +279,28 @@ export class Conversation {
   }
 
   activeAtMs(): number {
-    if (!this.#playout.isSilent) return this.#clock.nowMs();
+    if (this.#stream === undefined || !this.#playout.isSilent) return this.#clock.nowMs();
     return Math.max(this.callerActiveAtMs(), this.#otherActivityAtMs);
   }
 
   messages(): MessageView[] {
     return this.#transcript.messages();
+  }
+
+  /** A key before the model is ready goes in front of the greeting's request. */
+  #noteKey(text: string): void {
+    if (this.#earlyKeys >= EARLY_KEYS_MAX) return;
+    this.#earlyKeys += 1;
+    this.#addNote(text);
+  }
+
+  /** Bounded: the newest is what matters. */
+  #addNote(note: string): void {
+    this.#note = (this.#note === undefined ? note : `${this.#note}\n${note}`).slice(-NOTE_MAX_CHARS);
+  }
+
+  #cutNote(heardText: string): string {
+    return this.#stream === undefined ? lineLost(heardText) : heardOnly(heardText);
   }
 
   #withNote(text: string): string {
@@ -286,21 +318,22 @@ export class Conversation {
   }
 
   #onMessageOpened(message: AgentMessage): void {
+    this.#hasGreeted = true;
     message.msg = this.#transcript.openAgent(message);
     this.#turns.onMessageOpened(message);
   }
 
   #onMessageClosed(message: AgentMessage, interrupted: boolean): void {
-    const text = interrupted ? message.heardText() : message.wholeText();
+    const text = interrupted || !message.hasSound ? message.heardText() : message.wholeText();
     this.#transcript.closeAgent(message.msg, { text, interrupted });
-    this.#transcript.closeCaller();
+    this.#turns.onMessageClosed(message);
     this.#otherActivityAtMs = this.#clock.nowMs();
-    if (interrupted && text.trim() !== message.wholeText().trim()) this.#note = heardOnly(text.trim());
+    if (interrupted && text.trim() !== message.wholeText().trim()) this.#addNote(this.#cutNote(text.trim()));
     this.#options.observer.onStreamEnded(this.#outcomeOf(message, interrupted));
   }
 
   #outcomeOf(message: AgentMessage, interrupted: boolean): 'done' | 'interrupted' | 'error' | 'disconnected' {
-    if (message.isBroken) return 'error';
+    if (message.brokenBy !== undefined) return message.brokenBy === 'loss' ? 'error' : 'disconnected';
     if (!interrupted) return 'done';
     return this.#over || this.#stream === undefined ? 'disconnected' : 'interrupted';
   }
@@ -321,8 +354,9 @@ export class Conversation {
     const { observer, events } = this.#options;
     return {
       onFirstSent: (utterance: Utterance) => {
-        this.#agent.onFirstSent(utterance);
-        this.#turns.onFirstSent();
+        const message = this.#agent.onFirstSent(utterance);
+        if (message === undefined) return;
+        this.#turns.onFirstSent(message);
         events.onAgentSpeaks();
       },
       onUnderrun: () => observer.onUnderrun(),
@@ -334,10 +368,13 @@ export class Conversation {
         }
         this.#agent.onUtteranceHeard();
       },
-      onDrained: () => events.onPlayoutDrained(),
+      onDrained: () => {
+        this.#otherActivityAtMs = this.#clock.nowMs();
+        events.onPlayoutDrained();
+      },
       onDropped: (ms: number, reason: 'queue_full' | 'over') =>
         observer.onAudioDropped('outbound', reason === 'over' ? 'late_turn' : 'queue_full', ms),
-      onHoldOver: (cleared: boolean) => this.#agent.onHoldOver(cleared),
+      onHoldOver: () => this.#agent.onHoldOver(),
     };
   }
 }

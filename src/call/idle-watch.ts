@@ -53,7 +53,7 @@ export class IdleWatch {
       this.#repromptedAtMs = nowMs;
       onReprompt();
     } else {
-      this.stop();
+      this.#repromptedAtMs = undefined;
       onIdle();
     }
   }

@@ -33,3 +33,9 @@ export function heardOnly(heardText: string): string {
   if (heardText === '') return 'The caller cut in and heard nothing of your last message.';
   return `The caller cut in and heard only this of your last message: ${JSON.stringify(heardText)}`;
 }
+
+/** The same, when it was the line that was lost. */
+export function lineLost(heardText: string): string {
+  if (heardText === '') return 'The line was lost and the caller heard nothing of your last message.';
+  return `The line was lost and the caller heard only this of your last message: ${JSON.stringify(heardText)}`;
+}

@@ -1,20 +1,23 @@
 /**
- * What a call asks of its model: the agent's own words and voice, with what every line adds to them. Pure, and the one
- * place where this is put together, so that the doctor asks for exactly what a call will.
+ * What a call asks of the model before the first word: the agent's instruction and voice, and what the line adds. The
+ * doctor asks for the same, so that what a call would be refused is found before it.
  */
 import type { Agent, AgentContext } from '../agent/agent.js';
 import type { LiveSetup } from '../model/live-connection.js';
 import { BUILT_IN_TOOLS } from './built-in-tools.js';
 import { LINE_RULES } from './line-texts.js';
 
-/** Throws what an instruction function of the agent throws. */
-export function liveSetup(agent: Agent, identity: AgentContext): LiveSetup {
-  const { instruction, runConfig } = agent;
-  const words = typeof instruction === 'string' ? instruction : instruction(identity);
+/** Throws what the author's `instruction(ctx)` throws, and a TypeError for anything but words. */
+export function liveSetup(agent: Agent, ctx: AgentContext): LiveSetup {
+  const instruction: unknown =
+    typeof agent.instruction === 'string' ? agent.instruction : agent.instruction(ctx);
+  if (typeof instruction !== 'string' || instruction.trim() === '') {
+    throw new TypeError('instruction(ctx) must return a string that is not empty');
+  }
   return {
-    instruction: `${words}\n\n${LINE_RULES}`,
-    voice: runConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig.voiceName,
-    languageCode: runConfig?.speechConfig?.languageCode,
+    instruction: `${instruction}\n\n${LINE_RULES}`,
+    voice: agent.runConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig.voiceName,
+    languageCode: agent.runConfig?.speechConfig?.languageCode,
     functionDeclarations: BUILT_IN_TOOLS,
   };
 }

@@ -10,7 +10,8 @@ export class Mailbox<E> {
   #waiting: E[] = [];
   #running = false;
 
-  /** `onOverflow` is called instead of queueing when `eventsMax` events wait; it must end the call. */
+  /** What `handle` throws comes out of `post`, after the events that waited were handled: a hang-up among them is not
+   * lost. `onOverflow` is called instead of queueing when `eventsMax` events wait; it must end the call. */
   constructor(options: { handle: (event: E) => void; eventsMax: number; onOverflow: () => void }) {
     this.#handle = options.handle;
     this.#eventsMax = options.eventsMax;
@@ -24,12 +25,17 @@ export class Mailbox<E> {
       return;
     }
     this.#running = true;
-    try {
-      this.#handle(event);
-      for (let at = 0; at < this.#waiting.length; at += 1) this.#handle(this.#waiting[at] as E);
-    } finally {
-      this.#waiting = [];
-      this.#running = false;
+    this.#waiting.push(event);
+    let failure: { readonly error: unknown } | undefined;
+    for (let at = 0; at < this.#waiting.length; at += 1) {
+      try {
+        this.#handle(this.#waiting[at] as E);
+      } catch (error) {
+        failure ??= { error };
+      }
     }
+    this.#waiting = [];
+    this.#running = false;
+    if (failure !== undefined) throw failure.error;
   }
 }

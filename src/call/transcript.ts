@@ -29,21 +29,16 @@ export class Transcript {
   /** The caller said something (a fragment; concatenated as it comes). A late fragment goes in front of the agent
    * message that it caused: `beforeAgent` is that message's id, undefined when the agent is not answering. */
   addCaller(fragment: string, beforeAgent: string | undefined): void {
-    if (this.#callerEntry === undefined) {
+    const found =
+      beforeAgent === undefined ? -1 : this.#entries.findIndex((entry) => entry.msg === beforeAgent);
+    const at = found < 0 ? this.#entries.length : found;
+    if (this.#callerEntry === undefined || this.#entries[at - 1] !== this.#callerEntry) {
       this.#callerEntry = this.#make('user', undefined);
-      const at =
-        beforeAgent === undefined ? -1 : this.#entries.findIndex((entry) => entry.msg === beforeAgent);
-      if (at < 0) this.#entries.push(this.#callerEntry);
-      else this.#entries.splice(at, 0, this.#callerEntry);
+      this.#entries.splice(at, 0, this.#callerEntry);
     }
     this.#callerEntry.text += fragment;
     this.#closedChars += fragment.length;
     this.#trim();
-  }
-
-  /** The caller's message is complete; what follows is a new one. */
-  closeCaller(): void {
-    this.#callerEntry = undefined;
   }
 
   /** Opens an agent message; returns its id. */
@@ -63,6 +58,15 @@ export class Transcript {
     entry.interrupted = heard.interrupted;
     this.#closedChars += heard.text.length;
     if (heard.text.trim() === '') this.#entries.splice(at, 1);
+    this.#trim();
+  }
+
+  /** Late words of an agent message that is closed already and was heard whole; of an open one there is no need. */
+  amend(msg: string, text: string): void {
+    const entry = this.#entries.findLast((candidate) => candidate.msg === msg);
+    if (entry === undefined || entry.source !== undefined) return;
+    this.#closedChars += text.length - entry.text.length;
+    entry.text = text;
     this.#trim();
   }
 
@@ -94,6 +98,7 @@ export class Transcript {
     while (this.#closedChars > TRANSCRIPT_MAX_CHARS && this.#entries.length > 1) {
       const oldest = this.#entries.shift();
       if (oldest?.source !== undefined) return void this.#entries.unshift(oldest);
+      if (oldest === this.#callerEntry) this.#callerEntry = undefined;
       this.#closedChars -= oldest?.text.length ?? 0;
     }
   }

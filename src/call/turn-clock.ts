@@ -19,8 +19,8 @@ export class TurnClock {
   #streamStartedAtMs: number | undefined;
   /** Text or a key that the model was sent and that asks for an answer. */
   #askedAtMs: number | undefined;
-  /** When the turn that is being answered began; undefined once its first sound was written. */
-  #turnStartedAtMs: number | undefined;
+  /** The answer whose first sound has not gone out, and when the turn that it answers began. */
+  #awaited: { readonly message: AgentMessage; readonly startedAtMs: number } | undefined;
   /** The voiced frame that the last answer was counted from: one frame starts at most one turn. */
   #answeredVoiceAtMs = Number.NEGATIVE_INFINITY;
 
@@ -32,7 +32,7 @@ export class TurnClock {
     this.#streamStartedAtMs = this.#options.clock.nowMs();
   }
 
-  /** Something was sent to the model that it answers, other than the caller's voice. */
+  /** The caller asked something other than by voice: a key was sent to the model. */
   onAsked(): void {
     this.#askedAtMs = this.#options.clock.nowMs();
   }
@@ -48,7 +48,10 @@ export class TurnClock {
       : finite(Math.max(spokenAtMs, this.#askedAtMs ?? Number.NEGATIVE_INFINITY));
     this.#askedAtMs = undefined;
     this.#answeredVoiceAtMs = voicedAtMs;
-    this.#turnStartedAtMs = message.isGreeting ? undefined : finite(spokenAtMs);
+    this.#awaited =
+      message.isGreeting || spokenAtMs === Number.NEGATIVE_INFINITY
+        ? undefined
+        : { message, startedAtMs: spokenAtMs };
     if (startedAtMs === undefined) return; // The model spoke by itself: nobody waited.
     observer.onFirstEvent(
       message.isGreeting ? 'greeting' : 'reply',
@@ -57,11 +60,16 @@ export class TurnClock {
     );
   }
 
-  /** The first sound of an agent message was written to the carrier. */
-  onFirstSent(): void {
-    if (this.#turnStartedAtMs === undefined) return;
-    this.#options.observer.onTurnLatency(this.#options.clock.nowMs() - this.#turnStartedAtMs);
-    this.#turnStartedAtMs = undefined;
+  /** The first sound of `message` was written to the carrier. */
+  onFirstSent(message: AgentMessage): void {
+    if (this.#awaited?.message !== message) return;
+    this.#options.observer.onTurnLatency(this.#options.clock.nowMs() - this.#awaited.startedAtMs);
+    this.#awaited = undefined;
+  }
+
+  /** `message` is over, perhaps without any of its sound having gone out. */
+  onMessageClosed(message: AgentMessage): void {
+    if (this.#awaited?.message === message) this.#awaited = undefined;
   }
 
   /** A delta (a transcribed piece) of `message` is forwarded. */

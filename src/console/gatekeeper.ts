@@ -3,47 +3,53 @@
  * address this machine's loopback by name and that no foreign page sent. A token never travels in a query.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { isLoopbackHost, isLoopbackHostHeader } from '../loopback.js';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
+export interface DoorRefusal {
+  readonly status: 401 | 403;
+  readonly error: string;
+}
+
+/** Tells why a request may not come in, or undefined. `isActing`: it opens a socket or its method is not a safe one. */
+export type Gatekeeper = (request: IncomingMessage, isActing: boolean) => DoorRefusal | undefined;
+
+export function createGatekeeper(token: string | undefined): Gatekeeper {
+  if (token === undefined) return (request, isActing) => localRefusal(request.headers, isActing);
+  const expected = digest(token);
+  return (request) => bearerRefusal(expected, request.headers);
+}
+
 /** Lets a request pass or answers 401, 403 or 415. */
 export function requireToken(token: string | undefined): RequestHandler {
-  const expected = token === undefined ? undefined : digest(token);
+  const refusalOf = createGatekeeper(token);
   return (request, response, next) => {
-    if (expected === undefined) passLocal(request, response, next);
-    else passBearer(expected, request, response, next);
+    const refusal = refusalOf(request, !SAFE_METHODS.has(request.method));
+    if (refusal === undefined) {
+      passJson(request, response, next);
+      return;
+    }
+    if (refusal.status === 401) response.set('WWW-Authenticate', 'Bearer');
+    response.status(refusal.status).json({ error: refusal.error });
   };
 }
 
-function passBearer(expected: Buffer, request: Request, response: Response, next: NextFunction): void {
-  const given = /^Bearer +(\S+)$/i.exec(request.get('authorization') ?? '')?.[1];
-  if (given === undefined || !timingSafeEqual(digest(given), expected)) {
-    response
-      .set('WWW-Authenticate', 'Bearer')
-      .status(401)
-      .json({ error: 'a valid bearer token is required' });
-    return;
-  }
-  passJson(request, response, next);
+function bearerRefusal(expected: Buffer, headers: IncomingHttpHeaders): DoorRefusal | undefined {
+  const given = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+  if (given !== undefined && timingSafeEqual(digest(given), expected)) return undefined;
+  return { status: 401, error: 'a valid bearer token is required' };
 }
 
-function passLocal(request: Request, response: Response, next: NextFunction): void {
-  if (!isLoopbackHostHeader(request.get('host'))) {
-    response.status(403).json({ error: 'without CONSOLE_TOKEN only a loopback Host is served' });
-    return;
+function localRefusal(headers: IncomingHttpHeaders, isActing: boolean): DoorRefusal | undefined {
+  const { host, origin } = headers;
+  if (!isLoopbackHostHeader(host)) {
+    return { status: 403, error: 'without CONSOLE_TOKEN only a loopback Host is served' };
   }
-  const origin = request.get('origin');
-  if (
-    !SAFE_METHODS.has(request.method) &&
-    origin !== undefined &&
-    !isLoopbackOrigin(origin, request.get('host'))
-  ) {
-    response.status(403).json({ error: 'a foreign Origin is refused' });
-    return;
-  }
-  passJson(request, response, next);
+  if (!isActing || origin === undefined || isLoopbackOrigin(origin, host)) return undefined;
+  return { status: 403, error: 'a foreign Origin is refused' };
 }
 
 /** Bodies must be JSON: a form that a foreign page posts without asking is never read. */

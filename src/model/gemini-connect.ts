@@ -5,7 +5,13 @@
  * when a conversion fails, and lets a bad frame end the process as an unhandled rejection. Here each of these is an
  * error or a skipped frame, and a failed connect leaves nothing open.
  */
-import { GoogleGenAI, type Live, type LiveConnectConfig, type Session } from '@google/genai';
+import {
+  GoogleGenAI,
+  type Live,
+  type LiveConnectConfig,
+  type Session,
+  setDefaultBaseUrls,
+} from '@google/genai';
 import type { Clock, Timer } from '../clock.js';
 import { ModelError } from '../errors.js';
 import { MODEL_CONNECT_TIMEOUT_MS, MODEL_EARLY_MESSAGES_MAX } from '../limits.js';
@@ -25,12 +31,9 @@ import { GeminiSocket, type SocketEnd, type SocketListener } from './gemini-sock
 import type { ConnectLive, LiveConnection, LiveListener, LiveSetup } from './live-connection.js';
 import { bareModelName, modelCapabilities, type ModelCapabilities } from './model-capabilities.js';
 
-/** Google Cloud's door; with neither key nor project the SDK looks for application default credentials. */
-export interface VertexOptions {
-  readonly project?: string;
-  readonly location?: string;
-  readonly apiKey?: string;
-}
+/** Google Cloud's door: a project, with application default credentials, or a key alone (express mode). */
+export type VertexOptions =
+  { readonly project: string; readonly location: string } | { readonly apiKey: string };
 
 export type GeminiConnectOptions = {
   readonly modelName: string;
@@ -243,9 +246,13 @@ class ConnectAttempt implements SocketListener {
   }
 }
 
-function createSdk(options: GeminiConnectOptions): GoogleGenAI {
+/**
+ * The SDK reads variables of the process wherever an option is missing. Here none is: the door, the key or the project
+ * and location are given, and empty default addresses keep it from asking for an address too.
+ */
+export function createGeminiSdk(options: GeminiConnectOptions): GoogleGenAI {
+  setDefaultBaseUrls({ geminiUrl: '', vertexUrl: '' });
   const httpOptions = options.baseUrl === undefined ? {} : { httpOptions: { baseUrl: options.baseUrl } };
-  // The doors are told apart explicitly, so that no variable of the SDK's own can turn one into the other.
   if ('vertex' in options) return new GoogleGenAI({ vertexai: true, ...options.vertex, ...httpOptions });
   // Live is documented and reported on with v1beta only; later SDKs default to v1.
   return new GoogleGenAI({
@@ -256,15 +263,20 @@ function createSdk(options: GeminiConnectOptions): GoogleGenAI {
   });
 }
 
+function secretOf(options: GeminiConnectOptions): string | undefined {
+  const holder = 'vertex' in options ? options.vertex : options;
+  return 'apiKey' in holder ? holder.apiKey : undefined;
+}
+
 /**
  * Makes the function that opens connections to one model. Warns once when the model is not in the capability table.
  * @throws ModelError when the installed SDK is not one this adapter can be fitted to.
  */
 export function createGeminiConnectLive(options: GeminiConnectOptions): ConnectLive {
-  const secret = 'vertex' in options ? options.vertex.apiKey : options.apiKey;
+  const secret = secretOf(options);
   const capabilities = modelCapabilities(options.modelName, 'vertex' in options ? 'vertex' : 'developer');
   const client: GeminiClient = {
-    live: createSdk(options).live,
+    live: createGeminiSdk(options).live,
     modelName: options.modelName,
     capabilities,
     clock: options.clock,

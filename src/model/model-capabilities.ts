@@ -1,7 +1,7 @@
 /**
  * What each live model takes and refuses, by name: a setup field that a model does not know kills the call (close
- * code 1007), and a message it does not expect can too (1008). The rows are Google's documents and what others
- * reported; each names its source. `docs/models.md` tells the same to operators.
+ * code 1007), and a message it does not expect can too (1008). The rows of Google's models are Google's documents and
+ * what others reported; each names its source. `docs/models.md` tells the same to operators.
  */
 
 /** Optional fields of the setup message that some model refuses or does not heed. */
@@ -127,6 +127,12 @@ const GEMINI_LIVE_2_5_VERTEX: ModelCapabilities = {
   refusedSetupFields: ['thinkingConfig', ...EXTRAS],
 };
 
+/**
+ * The embedded stand-in (`src/model/rehearsal/`), which has this one name. It takes every optional field, heeds none
+ * and is asked for none. Its turn waits for the function's response, and it listens to the caller meanwhile.
+ */
+const REHEARSAL: ModelCapabilities = { ...SAFE_SET, family: 'rehearsal', audioDuringBlockingTools: true };
+
 /** A name matches a row when it is equal to it or goes on with `-`; the longest row wins. */
 const ROWS: readonly ModelCapabilities[] = [
   GEMINI_3_8_EXTENDED,
@@ -134,6 +140,7 @@ const ROWS: readonly ModelCapabilities[] = [
   GEMINI_3_1_FLASH_LIVE,
   GEMINI_2_5_NATIVE_AUDIO,
   GEMINI_LIVE_2_5_VERTEX,
+  REHEARSAL,
 ].toSorted((a, b) => b.family.length - a.family.length);
 
 /** The bare name: without `models/`, `publishers/google/models/` or a Vertex project path. */

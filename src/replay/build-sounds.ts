@@ -7,38 +7,33 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { PROMPT_TEXTS } from '../call/prompts.js';
 import { systemClock } from '../clock.js';
 import { readDialogue } from '../model/rehearsal/dialogue.js';
-import { normaliseLevel, toPcm16 } from '../model/rehearsal/speech-sound.mjs';
+import { toPcm16 } from '../model/rehearsal/speech-sound.mjs';
 import { FliteSynthesizer } from '../model/rehearsal/speech-synthesizer.js';
 import { silentLog } from '../observe/log.js';
 import { callerScripts, callerSound } from './caller-voices.js';
-import { RECORDED_PROMPTS } from './recorded-prompts.js';
-import { spokenText } from './spoken-text.js';
-import { bandLimited, LINE_RATE_HZ, lineNoise, toLineRate } from './telephone-line.js';
+import { levelled, recordedPrompt, SOUND_LEVEL_DB } from './recorded-prompt.js';
+import { bandLimited, LINE_RATE_HZ, lineNoise } from './telephone-line.js';
 
-/** CommonJS packages whose types promise named exports. */
-const { mulaw } = createRequire(import.meta.url)('alawmulaw') as typeof import('alawmulaw');
+/** A CommonJS package whose types promise named exports. */
 const { WaveFile } = createRequire(import.meta.url)('wavefile') as typeof import('wavefile');
 
 /** Both commands that compile this file run it from `dist/replay`, two folders below the project. */
 const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
 
-const LEVEL_DB = -20;
-const PEAK_DB = -3.5;
-
 async function buildPrompts(synthesizer: FliteSynthesizer): Promise<void> {
   const folder = join(projectFolder, 'src', 'call', 'prompts');
   await mkdir(folder, { recursive: true });
-  for (const [name, text] of Object.entries(RECORDED_PROMPTS)) {
-    const spoken = toLineRate(await spokenText(synthesizer, 'slt', text));
-    await writeFile(join(folder, `${name}.ulaw`), mulaw.encode(toPcm16(levelled(spoken, LEVEL_DB))));
+  for (const [name, text] of Object.entries(PROMPT_TEXTS)) {
+    await writeFile(join(folder, `${name}.ulaw`), await recordedPrompt(synthesizer, text));
   }
 }
 
 /** Line noise of a good connection, and of the noisy variants: 15 dB below the caller's speech. */
 const QUIET_LINE_DB = -62;
-const NOISY_LINE_DB = LEVEL_DB - 15;
+const NOISY_LINE_DB = SOUND_LEVEL_DB - 15;
 
 async function buildCallers(synthesizer: FliteSynthesizer): Promise<void> {
   const folder = join(projectFolder, 'fixtures', 'callers');
@@ -49,13 +44,9 @@ async function buildCallers(synthesizer: FliteSynthesizer): Promise<void> {
     await writeFile(join(folder, `${script.name}.wav`), wavOf(mixed(spoken, quiet)));
     const noise = bandLimited(lineNoise(spoken.length, { levelDb: NOISY_LINE_DB, seed: 200 + index }));
     // The band takes the lowest tones of a voice away, so speech and noise are levelled behind it.
-    const noisy = mixed(levelled(bandLimited(spoken), LEVEL_DB), levelled(noise, NOISY_LINE_DB));
+    const noisy = mixed(levelled(bandLimited(spoken), SOUND_LEVEL_DB), levelled(noise, NOISY_LINE_DB));
     await writeFile(join(folder, `${script.name}-noisy.wav`), wavOf(noisy));
   }
-}
-
-function levelled(samples: Float64Array, levelDb: number): Float64Array {
-  return normaliseLevel(samples, { rateHz: LINE_RATE_HZ, levelDb, peakDb: PEAK_DB });
 }
 
 function mixed(one: Float64Array, other: Float64Array): Float64Array {

@@ -20,15 +20,15 @@ const ANSWER_DELAY_MS = 1_300;
 const CALLER_DELAY_MS = 1_200;
 /** The shipped greeting takes about six seconds, and the model is connected first. */
 const GREETING_MS = 8_500;
-/** A caller who cuts in lets the answer run for this long. */
+/** A caller who cuts in lets the answer run for this long, behind what it hears out. */
 const CUT_IN_AFTER_MS = 4_000;
 
-/** What a caller does next: speaks, waits, waits for an answer to end, or for one to be under way. */
+/** What a caller does next: speaks, waits, waits for an answer to end, or for one to be under way behind some words. */
 type CallerStep =
   | { readonly say: string }
   | { readonly waitMs: number }
   | { readonly hearAnswer: string }
-  | { readonly cutIntoAnswer: true };
+  | { readonly cutInBehind: string };
 
 export interface CallerScript {
   readonly name: string;
@@ -38,8 +38,10 @@ export interface CallerScript {
 
 /** The callers by the dialogue that answers them. */
 export function callerScripts(dialogue: Dialogue): readonly CallerScript[] {
-  const turn = (index: number) => ({ hearAnswer: dialogue.turns[index]?.say ?? '' });
-  const listening = { hearAnswer: dialogue.interruptions[0]?.say ?? '' };
+  const { disclosure, turns, interruptions } = dialogue;
+  const turn = (index: number) => ({ hearAnswer: turns[index]?.say ?? '' });
+  const disclosureAndTurn = { hearAnswer: `${disclosure} ${turns[0]?.say ?? ''}` };
+  const interruption = (index: number) => ({ hearAnswer: interruptions[index]?.say ?? '' });
   return [
     {
       name: 'order-question',
@@ -47,7 +49,7 @@ export function callerScripts(dialogue: Dialogue): readonly CallerScript[] {
       steps: [
         { waitMs: GREETING_MS },
         { say: 'Hello, good morning.' },
-        turn(0),
+        disclosureAndTurn,
         { say: 'I would like to know where my order is. It should have been here on Friday.' },
         turn(1),
         { say: 'No, that was all. Thank you very much. Goodbye.' },
@@ -60,13 +62,13 @@ export function callerScripts(dialogue: Dialogue): readonly CallerScript[] {
       steps: [
         { waitMs: GREETING_MS },
         { say: 'Hello.' },
-        { cutIntoAnswer: true },
+        { cutInBehind: disclosure },
         { say: 'Wait, stop, I have another question.' },
-        listening,
+        interruption(0),
         { say: 'Can I still change the address of my order?' },
-        { cutIntoAnswer: true },
+        { cutInBehind: '' },
         { say: 'Thank you, that is enough.' },
-        { hearAnswer: dialogue.interruptions[1]?.say ?? '' },
+        interruption(1),
         { say: 'No. Goodbye.' },
         turn(2),
       ],
@@ -77,11 +79,11 @@ export function callerScripts(dialogue: Dialogue): readonly CallerScript[] {
       steps: [
         { waitMs: GREETING_MS },
         { say: 'Yes.' },
-        turn(0),
+        disclosureAndTurn,
         { say: 'No.' },
-        { cutIntoAnswer: true },
+        { cutInBehind: '' },
         { say: 'Yes.' },
-        listening,
+        interruption(0),
       ],
     },
     { name: 'silent', voice: 'slt', steps: [{ waitMs: 40_000 }] },
@@ -106,7 +108,8 @@ async function waitMs(
   step: Exclude<CallerStep, { readonly say: string }>,
 ): Promise<number> {
   if ('waitMs' in step) return step.waitMs;
-  if ('cutIntoAnswer' in step) return ANSWER_DELAY_MS + CUT_IN_AFTER_MS;
-  const answer = await spokenText(synthesizer, AGENT_VOICE, step.hearAnswer);
-  return ANSWER_DELAY_MS + (answer.length / SPEECH_RATE_HZ) * 1_000 + CALLER_DELAY_MS;
+  const isCutIn = 'cutInBehind' in step;
+  const heard = await spokenText(synthesizer, AGENT_VOICE, isCutIn ? step.cutInBehind : step.hearAnswer);
+  const heardMs = (heard.length / SPEECH_RATE_HZ) * 1_000;
+  return ANSWER_DELAY_MS + heardMs + (isCutIn ? CUT_IN_AFTER_MS : CALLER_DELAY_MS);
 }

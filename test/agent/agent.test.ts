@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { defineAgent } from '../../src/agent/agent.js';
+import { defineAgent, definePlugin, defineTool } from '../../src/agent/agent.js';
 import { loadAgents } from '../../src/agent/agent-catalog.js';
 import { ConfigError } from '../../src/errors.js';
 import { PACKAGE_ROOT } from '../../src/package-root.js';
@@ -16,6 +16,13 @@ describe('defineAgent', () => {
     [{ name: 'a', instruction: 'x', tools: [{}] }, 'not built yet'],
     [{ name: 'a', instruction: 'x', plugins: [] }, 'not built yet'],
     [{ name: 'a', instruction: 'x', onDisconnect: () => {} }, 'not built yet'],
+    [{ name: 'a', instruction: 'x', beforeTool: () => {} }, 'not built yet'],
+    [{ name: 'a', instruction: 'x', afterTool: () => {} }, 'not built yet'],
+    [{ name: 'a', instruction: 'x', guardTimeoutMs: 3000 }, 'guardTimeoutMs is not built yet'],
+    [{ name: 'a', instruction: 'x', maxConcurrentTools: 4 }, 'maxConcurrentTools is not built yet'],
+    [{ name: 'a', instruction: 'x', runConfig: { handoff: 'warm' } }, 'runConfig.handoff is not built yet'],
+    [{ name: 'a', instruction: 'x', runConfig: { guardTimeoutMs: 3000 } }, 'not built yet'],
+    [{ name: 'a', instruction: 'x', runConfig: { maxConcurrentTools: 4 } }, 'not built yet'],
     [{ name: 'a', instruction: 'x', voice: 'Kore' }, 'voice'],
     [{ name: 'a', instruction: 'x', runConfig: { speechConfig: { voice: 'Kore' } } }, 'speechConfig'],
     [undefined, 'agent'],
@@ -33,6 +40,17 @@ describe('defineAgent', () => {
   });
 });
 
+describe('what an agent module may name but not use yet', () => {
+  it.each([
+    ['defineTool', () => defineTool({ name: 'look_up', description: 'Looks up.', execute: () => ({}) })],
+    ['definePlugin', () => definePlugin({ name: 'audit' })],
+  ])('%s says that it is not built yet', (name, define) => {
+    expect(define).toThrow(ConfigError);
+    expect(define).toThrow(expect.objectContaining({ code: 'agent_invalid' }));
+    expect(define).toThrow(new RegExp(`^${name}: .* are not built yet in this version$`));
+  });
+});
+
 describe('the catalog', () => {
   const folder = mkdtempSync(join(tmpdir(), 'earshot-agents-'));
   const write = (file: string, source: string): string => {
@@ -46,6 +64,11 @@ describe('the catalog', () => {
   write(
     'typed.ts',
     "import { defineAgent } from 'earshot';\nconst name: string = 'typed';\nexport default defineAgent({ name, instruction: 'x' });\n",
+  );
+  const toolUser = join(mkdtempSync(join(tmpdir(), 'earshot-agent-')), 'tool-user.mjs');
+  writeFileSync(
+    toolUser,
+    "import { defineTool } from 'earshot';\nexport const tool = defineTool({ name: 'x' });\n",
   );
   write('broken.mjs', 'export default {;\n');
   write('foreign.mjs', "export default { name: 'foreign' };\n");
@@ -67,6 +90,7 @@ describe('the catalog', () => {
     ['foreign', 'defineAgent'],
     ['nobody', 'AGENT'],
     [join(folder, 'missing.mjs'), 'missing.mjs'],
+    [toolUser, 'defineTool: tools are not built yet'],
     [join(folder, 'foreign.mjs'), 'defineAgent'],
   ])('does not start with %s as its agent', async (selected, named) => {
     const loading = loadAgents({ selected, folder, log: silentLog });

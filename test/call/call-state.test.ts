@@ -21,6 +21,8 @@ function run(...events: CallEvent[]): { state: CallState; effects: CallEffect[] 
 }
 
 const live: CallEvent[] = [{ type: 'modelReady' }, { type: 'streamStarted' }];
+/** The model has said all of a turn in which it spoke; `heard`: and the caller has heard it. */
+const turnOver = (heard: boolean): CallEvent => ({ type: 'agentTurnOver', spoken: true, heard });
 const names = (effects: readonly CallEffect[]): string[] => effects.map((effect) => effect.do);
 
 describe('a call begins', () => {
@@ -75,21 +77,15 @@ describe('a call ends', () => {
 
   it('waits for a goodbye that follows end_call to be said and heard', () => {
     const ends: CallEvent = { type: 'agentEnds', spoken: false, heard: true };
-    const said = run(...live, ends, { type: 'agentSpeaks' }, { type: 'agentTurnOver' });
+    const said = run(...live, ends, { type: 'agentSpeaks' }, turnOver(false));
     expect(names(said.effects)).not.toContain('cutLine');
-    const heard = run(
-      ...live,
-      ends,
-      { type: 'agentSpeaks' },
-      { type: 'agentTurnOver' },
-      { type: 'playoutDrained' },
-    );
+    const heard = run(...live, ends, { type: 'agentSpeaks' }, turnOver(false), { type: 'playoutDrained' });
     expect(names(heard.effects)).toContain('cutLine');
   });
 
   it('does not repeat a goodbye that was said before end_call, and cuts when the model has nothing to add', () => {
     const ends: CallEvent = { type: 'agentEnds', spoken: true, heard: false };
-    const { effects } = run(...live, ends, { type: 'playoutDrained' }, { type: 'agentTurnOver' });
+    const { effects } = run(...live, ends, { type: 'playoutDrained' }, turnOver(true));
     expect(names(effects)).toContain('cutLine');
     expect(names(effects)).not.toContain('play');
   });
@@ -177,16 +173,15 @@ describe('the machine as a whole', () => {
         'drainDeadline',
         'interrupted',
         'agentSpeaks',
-        'agentTurnOver',
         'playoutDrained',
         'lineCut',
         'fault',
       ] as const
     ).map((type) => fc.constant<CallEvent>({ type })),
     fc.constantFrom(...timers).map((timer): CallEvent => ({ type: 'timer', timer })),
-    fc
-      .record({ spoken: fc.boolean(), heard: fc.boolean() })
-      .map((said): CallEvent => ({ type: 'agentEnds', ...said })),
+    ...(['agentEnds', 'agentTurnOver'] as const).map((type) =>
+      fc.record({ spoken: fc.boolean(), heard: fc.boolean() }).map((said): CallEvent => ({ type, ...said })),
+    ),
   );
 
   it('answers every event in every state, finishes exactly once and then does nothing more', () => {

@@ -1,11 +1,15 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ModelError } from '../../src/errors.js';
 import { MODEL_CONNECT_TIMEOUT_MS } from '../../src/limits.js';
 import { ModelConnectError, maskSecrets, maskedCause } from '../../src/model/gemini-connect-error.js';
-import { assertSocketFactory, createGeminiConnectLive } from '../../src/model/gemini-connect.js';
+import {
+  assertSocketFactory,
+  createGeminiConnectLive,
+  createGeminiSdk,
+} from '../../src/model/gemini-connect.js';
 import type { LiveConnection, LiveSetup } from '../../src/model/live-connection.js';
 import { RecordingLiveListener } from '../support/recording-live-listener.js';
 import type { GeminiScript } from '../support/scripted-gemini.js';
@@ -365,5 +369,53 @@ describe('fitting the adapter to the SDK', () => {
     }
     expect(fixture.logLines).toHaveLength(1);
     expect(fixture.logLines[0]).toMatchObject({ level: 'warn', fields: { modelName: 'gemini-9-live' } });
+  });
+
+  it('warns about no model that is in the table, the embedded stand-in among them', () => {
+    for (const modelName of ['gemini-3.8-live', 'rehearsal']) fixture.connectLive(modelName);
+    expect(fixture.logLines).toEqual([]);
+  });
+});
+
+describe('the SDK', () => {
+  const HOSTILE = {
+    GOOGLE_GENAI_USE_ENTERPRISE: 'true',
+    GOOGLE_GENAI_USE_VERTEXAI: 'false',
+    GOOGLE_API_KEY: 'key-of-the-process',
+    GEMINI_API_KEY: 'key-of-the-process',
+    GOOGLE_CLOUD_PROJECT: 'project-of-the-process',
+    GOOGLE_CLOUD_LOCATION: 'location-of-the-process',
+    GOOGLE_GEMINI_BASE_URL: 'http://process.example.com',
+    GOOGLE_VERTEX_BASE_URL: 'http://process.example.com',
+    GOOGLE_GENAI_API_VERSION: 'v9',
+  };
+
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    vi.restoreAllMocks();
+  });
+
+  it.each([
+    ['the Developer API', { apiKey: API_KEY }, 'https://generativelanguage.googleapis.com/'],
+    ['Vertex AI by key', { vertex: { apiKey: API_KEY } }, 'https://aiplatform.googleapis.com/'],
+    [
+      'Vertex AI by project',
+      { vertex: { project: 'shop', location: 'europe-west4' } },
+      'https://europe-west4-aiplatform.googleapis.com/',
+    ],
+    ['another host', { apiKey: API_KEY, baseUrl: 'http://127.0.0.1:9' }, 'http://127.0.0.1:9'],
+  ])('opens %s by what it is given, whatever the variables of the process say', (_name, access, baseUrl) => {
+    for (const level of ['warn', 'debug'] as const) vi.spyOn(console, level).mockReturnValue(undefined);
+    for (const [name, value] of Object.entries(HOSTILE)) vi.stubEnv(name, value);
+    const sdk = createGeminiSdk({ ...access, modelName: 'm', clock: fixture.clock, log: fixture.log });
+    const client = Reflect.get(sdk, 'apiClient') as Record<string, () => unknown>;
+    expect(client['getBaseUrl']?.()).toBe(baseUrl);
+    expect(client['isVertexAI']?.()).toBe('vertex' in access);
+    expect(client['getApiVersion']?.()).toBe('vertex' in access ? 'v1beta1' : 'v1beta');
+    if (!('vertex' in access)) return;
+    const { apiKey, project, location } = { ...access.vertex } as Record<string, string>;
+    expect(client['getApiKey']?.()).toBe(apiKey);
+    expect(client['getProject']?.()).toBe(project);
+    expect(client['getLocation']?.()).toBe(location);
   });
 });

@@ -12,6 +12,7 @@ const MODELS = [
   'gemini-2.5-flash-native-audio-preview-12-2025',
   'gemini-live-2.5-flash-native-audio',
   'gemini-9-live-of-tomorrow',
+  'rehearsal',
 ];
 
 const FULL_SETUP: LiveSetup = {
@@ -152,6 +153,7 @@ describe('the capability table', () => {
     ['gemini-2.5-flash-native-audio-preview-12-2025', 'gemini-2.5-flash-native-audio'],
     ['gemini-2.5-flash-native-audio-latest', 'gemini-2.5-flash-native-audio'],
     ['gemini-live-2.5-flash-native-audio', 'gemini-live-2.5-flash-native-audio'],
+    ['rehearsal', 'rehearsal'],
     ['gemini-3.8-lively', 'unknown'],
     ['gemini-3.8', 'unknown'],
     ['gemini-2.5-flash', 'unknown'],
@@ -160,8 +162,9 @@ describe('the capability table', () => {
     expect(modelCapabilities(modelName).family).toBe(family);
   });
 
-  it('lets audio flow during tools exactly where no tool blocks', () => {
-    for (const modelName of MODELS) {
+  it('lets audio flow during tools exactly where no tool blocks, and to the stand-in', () => {
+    expect(modelCapabilities('rehearsal').audioDuringBlockingTools).toBe(true);
+    for (const modelName of MODELS.filter((name) => name !== 'rehearsal')) {
       const { toolBehavior, audioDuringBlockingTools } = modelCapabilities(modelName);
       expect(audioDuringBlockingTools).toBe(toolBehavior === 'NON_BLOCKING');
     }

@@ -33,7 +33,8 @@ async function readCaller(name: string): Promise<{ fmt: { sampleRate: number }; 
 /** What the model says and hears while the file is played to it, each as one line. */
 async function conversationWith(name: string): Promise<string[]> {
   const { pcm } = await readCaller(name);
-  const said = [greeting, ...[...dialogue.turns, ...dialogue.interruptions].map(({ say }) => say)];
+  const replies = [...dialogue.turns, ...dialogue.interruptions].map(({ say }) => say);
+  const said = [greeting, dialogue.disclosure, ...replies];
   for (const sentence of said.flatMap(sentences)) await synthesizer.speak('slt', sentence);
   const lines: string[] = [];
   const clock = new ManualClock();
@@ -105,13 +106,13 @@ describe('the shipped callers', () => {
   });
 
   const [hello, longAnswer, goodbye] = dialogue.turns.map(({ say }) => say);
-  const [listening, listeningAgain] = dialogue.interruptions.map(({ say }) => say);
+  const [stopped, stoppedAgain] = dialogue.interruptions.map(({ say }) => say);
 
   it.each(['order-question', 'order-question-noisy'])('%s talks in turns to the end', async (name) => {
     expect(await conversationWith(name)).toEqual([
       greeting,
       'caller',
-      hello,
+      `${dialogue.disclosure} ${hello}`,
       'caller',
       longAnswer,
       'caller',
@@ -120,17 +121,19 @@ describe('the shipped callers', () => {
     ]);
   });
 
-  it.each(['barge-in', 'barge-in-noisy'])('%s cuts in twice', async (name) => {
+  // An answer that is cut off has no line here; had it been cut before the disclosure was heard, the next would begin
+  // with it again.
+  it.each(['barge-in', 'barge-in-noisy'])('%s hears the disclosure and cuts in twice', async (name) => {
     expect(await conversationWith(name)).toEqual([
       greeting,
       'caller',
       'interrupted',
       'caller',
-      listening,
+      stopped,
       'caller',
       'interrupted',
       'caller',
-      listeningAgain,
+      stoppedAgain,
       'caller',
       'end_call',
       goodbye,

@@ -298,6 +298,7 @@ export class CallRig {
       if (readyMs === 'fails') return reject(new Error('unreachable'));
       if (readyMs === 'never') return undefined;
       const ready = (): void => {
+        if (signal.aborted) return;
         this.models.push(model);
         resolve(model);
       };

@@ -1,7 +1,8 @@
 /**
  * What the rehearsal model says next, as a pure machine over a small data file: turns in order as the caller
  * finishes speaking, answers to keys and typed text, and a last turn that calls a function. It depends on
- * turn-taking, keys and typed text alone, because nothing here understands speech.
+ * turn-taking, keys and typed text alone, because nothing here understands speech; the first answer that the dialogue
+ * finds itself has a sentence in front that says so.
  */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -30,6 +31,8 @@ const keyRuleSchema = z.strictObject({
   sayWithoutDigits: sayText.optional(),
 });
 const dialogueSchema = z.strictObject({
+  /** What a caller must know before anything else that is not said word for word. */
+  disclosure: sayText,
   turns: z.array(replySchema).min(1).max(100),
   interruptions: z.array(replySchema).min(1).max(100),
   keys: z.array(keyRuleSchema).max(16),
@@ -45,6 +48,8 @@ export interface DialogueState {
   readonly nextInterruption: number;
   /** Collected from the keypad. */
   readonly digits: string;
+  /** The caller has heard the disclosure. Whoever plays the sound knows, and sets it. */
+  readonly disclosed: boolean;
 }
 
 /** `caller_finished`: a turn of the caller's is over; `cutIn` when it began by interrupting us. */
@@ -56,9 +61,18 @@ export interface DialogueStep {
   readonly state: DialogueState;
   /** Undefined when there is nothing to answer. */
   readonly reply: DialogueReply | undefined;
+  /** Said in front of the reply, which then is no reply word for word; undefined once it was heard. */
+  readonly disclosure: string | undefined;
 }
 
-export const DIALOGUE_START: DialogueState = { nextTurn: 0, nextInterruption: 0, digits: '' };
+type Answer = Pick<DialogueStep, 'state' | 'reply'>;
+
+export const DIALOGUE_START: DialogueState = {
+  nextTurn: 0,
+  nextInterruption: 0,
+  digits: '',
+  disclosed: false,
+};
 
 /** Checks dialogue data; throws a ConfigError that names every fault and its place. */
 export function parseDialogue(data: unknown, name: string): Dialogue {
@@ -84,8 +98,20 @@ export function readDialogue(file = new URL('./dialogue.json', import.meta.url))
 
 /** The next reply and the state after it; the state given is not changed. */
 export function dialogueStep(dialogue: Dialogue, state: DialogueState, event: DialogueEvent): DialogueStep {
-  if (event.type === 'text') return textStep(dialogue, state, event.text.trim());
-  if (event.cutIn) {
+  const exact = event.type === 'text' ? wordForWord(event.text.trim()) : undefined;
+  if (exact !== undefined) {
+    return { state, reply: exact.trim() === '' ? undefined : { say: exact }, disclosure: undefined };
+  }
+  const answer =
+    event.type === 'text'
+      ? textAnswer(dialogue, state, event.text.trim())
+      : speechAnswer(dialogue, state, event.cutIn);
+  const isDue = answer.reply !== undefined && !state.disclosed;
+  return { ...answer, disclosure: isDue ? dialogue.disclosure : undefined };
+}
+
+function speechAnswer(dialogue: Dialogue, state: DialogueState, cutIn: boolean): Answer {
+  if (cutIn) {
     const reply = dialogue.interruptions[state.nextInterruption % dialogue.interruptions.length];
     return { state: { ...state, nextInterruption: state.nextInterruption + 1 }, reply };
   }
@@ -94,12 +120,10 @@ export function dialogueStep(dialogue: Dialogue, state: DialogueState, event: Di
   return { state: { ...state, nextTurn: turn + 1 }, reply: dialogue.turns[turn] };
 }
 
-function textStep(dialogue: Dialogue, state: DialogueState, text: string): DialogueStep {
+function textAnswer(dialogue: Dialogue, state: DialogueState, text: string): Answer {
   if (text === '') return { state, reply: undefined };
-  const exact = wordForWord(text);
-  if (exact !== undefined) return { state, reply: exact.trim() === '' ? undefined : { say: exact } };
   const key = pressedKey(text);
-  if (key !== undefined) return keyStep(dialogue, state, key);
+  if (key !== undefined) return keyAnswer(dialogue, state, key);
   const lowerCase = text.toLowerCase();
   const rule = dialogue.texts.find(({ contains }) => lowerCase.includes(contains.toLowerCase()));
   return { state, reply: rule ?? dialogue.otherText };
@@ -125,7 +149,7 @@ function pressedKey(text: string): string | undefined {
   return /\bpressed (?:the )?(?:key )?["']?([0-9*#A-D])(?![\w*#])/i.exec(text)?.[1]?.toUpperCase();
 }
 
-function keyStep(dialogue: Dialogue, state: DialogueState, key: string): DialogueStep {
+function keyAnswer(dialogue: Dialogue, state: DialogueState, key: string): Answer {
   const rule = dialogue.keys.find(({ keys }) => keys.includes(key));
   if (rule === undefined) return { state, reply: dialogue.otherText };
   const digits = rule.collect === true ? (state.digits + key).slice(-DIGITS_MAX) : state.digits;

@@ -1,7 +1,8 @@
 /**
  * One turn of the rehearsal model, from thinking to `turnComplete`: sends its speech as the real service does, faster
  * than it is heard, in uneven chunks and with transcription running along; calls a function if the reply wants one;
- * says `generationComplete` when everything is sent and ends when, by its own estimate, everything has been heard.
+ * says `generationComplete` when everything is sent and ends when, by its own estimate, everything has been heard. By
+ * the same estimate it knows whether a disclosure in front of the reply has been heard.
  */
 import type { Clock, Timer } from '../../clock.js';
 import { errorText } from '../../errors.js';
@@ -46,8 +47,14 @@ export interface ModelTurnDeps {
   readonly onHeard: () => void;
 }
 
+interface Sentence {
+  readonly text: string;
+  readonly isDisclosure: boolean;
+}
+
 /** One sentence on its way out. */
 interface Piece {
+  readonly isDisclosure: boolean;
   readonly bytes: Buffer;
   readonly text: string;
   bytesSent: number;
@@ -62,17 +69,30 @@ export class ModelTurn {
   #bytesSent = 0;
   /** When, by estimate, the caller will have heard what was sent. */
   #heardAtMs = -Infinity;
+  /** Sentences of the disclosure whose sound has not left whole. */
+  #disclosureLeft: number;
+  /** The same estimate for the disclosure and the pause behind it; Infinity until its sound has left. */
+  #disclosureHeardAtMs = Infinity;
   #openCallId: string | undefined;
 
-  constructor(deps: ModelTurnDeps, reply: DialogueReply) {
+  /** `disclosure` is spoken in front of the reply. */
+  constructor(deps: ModelTurnDeps, reply: DialogueReply, disclosure = '') {
     this.#deps = deps;
     this.#reply = reply;
-    this.#after(THINK_MS, () => this.#speak(reply.say, () => this.#callFunction()));
+    const disclosed = sentences(disclosure).map((text) => ({ text, isDisclosure: true }));
+    this.#disclosureLeft = disclosed.length;
+    const spoken = [...disclosed, ...plainSentences(reply.say)];
+    this.#after(THINK_MS, () => this.#speak(spoken, () => this.#callFunction()));
   }
 
   /** Whether any sound has left. */
   get spoke(): boolean {
     return this.#bytesSent > 0;
+  }
+
+  /** Whether there was a disclosure and the caller has heard it whole. */
+  get disclosureHeard(): boolean {
+    return this.#deps.clock.nowMs() >= this.#disclosureHeardAtMs;
   }
 
   get soundSentMs(): number {
@@ -106,22 +126,21 @@ export class ModelTurn {
   }
 
   /** Speaks sentence after sentence; while one is sent the next is made. */
-  #speak(text: string, done: () => void): void {
-    const texts = sentences(text);
-    const sounds = texts.map((): Promise<Int16Array> | undefined => undefined);
+  #speak(spoken: readonly Sentence[], done: () => void): void {
+    const sounds = spoken.map((): Promise<Int16Array> | undefined => undefined);
     const soundOf = (index: number) => {
-      const sentence = texts[index];
+      const sentence = spoken[index];
       if (sentence === undefined) return undefined;
-      return (sounds[index] ??= this.#sound(sentence));
+      return (sounds[index] ??= this.#sound(sentence.text));
     };
     const speakFrom = (index: number) => {
-      const sentence = texts[index];
+      const sentence = spoken[index];
       const sound = soundOf(index);
       if (sentence === undefined || sound === undefined) return done();
       void sound.then((pcm) => {
         if (this.#ended) return;
         void soundOf(index + 1);
-        const isLast = index === texts.length - 1;
+        const isLast = index === spoken.length - 1;
         this.#sendPiece(newPiece(pcm, sentence, isLast), () => speakFrom(index + 1));
       });
     };
@@ -141,9 +160,18 @@ export class ModelTurn {
       this.#after(BACKPRESSURE_RETRY_MS, () => this.#sendPiece(piece, done));
       return;
     }
-    if (piece.bytesSent < piece.bytes.length) this.#sendChunk(piece);
+    if (piece.bytesSent < piece.bytes.length) {
+      this.#sendChunk(piece);
+      if (piece.isDisclosure && piece.bytesSent >= piece.bytes.length) this.#disclosurePieceSent();
+    }
     if (piece.bytesSent >= piece.bytes.length) done();
     else this.#after(this.#gapMs(), () => this.#sendPiece(piece, done));
+  }
+
+  /** A sentence that could not be spoken never comes here: the disclosure then counts as not heard. */
+  #disclosurePieceSent(): void {
+    this.#disclosureLeft -= 1;
+    if (this.#disclosureLeft === 0) this.#disclosureHeardAtMs = this.#heardAtMs;
   }
 
   #sendChunk(piece: Piece): void {
@@ -197,7 +225,7 @@ export class ModelTurn {
     this.#timer?.cancel();
     const thenSay = this.#reply.call?.thenSay;
     if (thenSay === undefined) this.#generated();
-    else this.#speak(thenSay, () => this.#generated());
+    else this.#speak(plainSentences(thenSay), () => this.#generated());
   }
 
   #generated(): void {
@@ -209,13 +237,18 @@ export class ModelTurn {
   }
 }
 
+function plainSentences(text: string): Sentence[] {
+  return sentences(text).map((sentence) => ({ text: sentence, isDisclosure: false }));
+}
+
 /** A sentence that could not be spoken has no words either. */
-function newPiece(pcm: Int16Array, sentence: string, isLast: boolean): Piece {
-  if (pcm.length === 0) return { bytes: Buffer.alloc(0), text: '', bytesSent: 0, charsSent: 0 };
+function newPiece(pcm: Int16Array, { text, isDisclosure }: Sentence, isLast: boolean): Piece {
+  const unsent = { isDisclosure, bytesSent: 0, charsSent: 0 };
+  if (pcm.length === 0) return { ...unsent, bytes: Buffer.alloc(0), text: '' };
   const speech = Buffer.from(pcm.buffer, pcm.byteOffset, pcm.byteLength);
-  if (isLast) return { bytes: speech, text: sentence, bytesSent: 0, charsSent: 0 };
+  if (isLast) return { ...unsent, bytes: speech, text };
   const pause = Buffer.alloc(SENTENCE_PAUSE_MS * BYTES_PER_MS);
-  return { bytes: Buffer.concat([speech, pause]), text: `${sentence} `, bytesSent: 0, charsSent: 0 };
+  return { ...unsent, bytes: Buffer.concat([speech, pause]), text: `${text} ` };
 }
 
 /** The words, or parts of words, that belong to the sound sent so far and have not been sent. */

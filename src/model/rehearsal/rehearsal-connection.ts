@@ -222,8 +222,11 @@ export class RehearsalConnection implements TurnListener {
     if (turn === undefined) return false;
     this.#turn = undefined;
     turn.cancel();
-    // A turn of which nothing was said comes again.
-    if (!turn.spoke) this.#dialogueState = this.#stateBeforeTurn;
+    // A turn of which nothing was said comes again; a key that was pressed stays pressed.
+    if (!turn.spoke) {
+      this.#dialogueState = { ...this.#stateBeforeTurn, digits: this.#dialogueState.digits };
+    }
+    this.#noteDisclosure(turn);
     if (turn.openCallId !== undefined) {
       this.#deps.send({ toolCallCancellation: { ids: [turn.openCallId] } });
     }
@@ -256,12 +259,19 @@ export class RehearsalConnection implements TurnListener {
         newFunctionCallId: () => `function-call-${++this.#functionCalls}`,
         onHeard: () => {
           this.#turn = undefined;
+          this.#noteDisclosure(turn);
           this.#completeTurn(turn.soundSentMs / 1_000);
         },
       },
       step.reply,
+      step.disclosure,
     );
     this.#turn = turn;
+  }
+
+  /** A disclosure that was cut off comes again in front of the next answer. */
+  #noteDisclosure(turn: ModelTurn): void {
+    if (turn.disclosureHeard) this.#dialogueState = { ...this.#dialogueState, disclosed: true };
   }
 
   #completeTurn(spokenSeconds: number): void {

@@ -12,9 +12,9 @@ import {
 
 const dialogue = readDialogue();
 
-/** What is said to each event in turn. */
+/** What is said to each event in turn, when the disclosure has been heard. */
 function replies(events: readonly DialogueEvent[]): (string | undefined)[] {
-  let state: DialogueState = DIALOGUE_START;
+  let state: DialogueState = { ...DIALOGUE_START, disclosed: true };
   return events.map((event) => {
     const step = dialogueStep(dialogue, state, event);
     state = step.state;
@@ -28,11 +28,42 @@ const text = (words: string): DialogueEvent => ({ type: 'text', text: words });
 const key = (name: string): DialogueEvent => text(`The caller pressed the key "${name}" on the phone.`);
 
 describe('the rehearsal dialogue', () => {
-  it('says in its first answer what it is and that it understands no speech', () => {
-    const [first] = replies([finished]);
-    expect(first).toMatch(/rehearsal voice/);
-    expect(first).toMatch(/not understand/);
-    expect(first).toMatch(/keypad/);
+  it('discloses what it is and that it understands no speech, and promises no listening', () => {
+    expect(dialogue.disclosure).toMatch(/rehearsal voice/);
+    expect(dialogue.disclosure).toMatch(/not understand speech/);
+    const { turns, interruptions, keys, texts, otherText } = dialogue;
+    const said = [...turns, ...interruptions, ...keys, ...texts, otherText].map(({ say }) => say);
+    expect(said.filter((say) => /listening|I can do for you|help you|I will answer/.test(say))).toEqual([]);
+  });
+
+  it.each([
+    ['a turn', finished],
+    ['an interruption', cutIn],
+    ['a key', key('5')],
+    ['a pound key without digits', key('#')],
+    ['a key that no rule knows', key('D')],
+    ['a text that a rule knows', text('The caller has said nothing for 15 seconds.')],
+    ['the end of the call', text('The call must end now. Say goodbye in one short sentence.')],
+    ['a greeting in its own words', text('The call has begun. Greet the caller.')],
+    ['any other text', text('What is the capital of France?')],
+  ])('puts the disclosure in front of the answer to %s until it was heard', (_, event) => {
+    const first = dialogueStep(dialogue, DIALOGUE_START, event);
+    expect(first.disclosure).toBe(dialogue.disclosure);
+    expect(first.state.disclosed).toBe(false);
+    const again = dialogueStep(dialogue, first.state, event);
+    expect(again.disclosure).toBe(dialogue.disclosure);
+    const heard = dialogueStep(dialogue, { ...first.state, disclosed: true }, event);
+    expect(heard.disclosure).toBeUndefined();
+    expect(heard.reply).toEqual(again.reply);
+    expect(heard.state.disclosed).toBe(true);
+  });
+
+  it.each([
+    ['a request word for word', text('Say this greeting now, word for word: "Hello."')],
+    ['an empty request word for word', text('word for word: ""')],
+    ['no text', text(' ')],
+  ])('puts no disclosure in front of the answer to %s', (_, event) => {
+    expect(dialogueStep(dialogue, DIALOGUE_START, event).disclosure).toBeUndefined();
   });
 
   it('speaks its turns in order, ends with the function call, and stays there', () => {
@@ -45,7 +76,7 @@ describe('the rehearsal dialogue', () => {
     expect(dialogue.turns.at(-1)?.call?.name).toBe('end_call');
   });
 
-  it('answers a caller who cut in by listening, and then goes on where it was', () => {
+  it('tells a caller who cut in that it has stopped, and then goes on where it was', () => {
     expect(replies([finished, cutIn, finished])).toEqual([
       dialogue.turns[0]?.say,
       dialogue.interruptions[0]?.say,
@@ -114,10 +145,16 @@ describe('the rehearsal dialogue', () => {
 
 describe('dialogue data', () => {
   it('is refused with every fault and its place', () => {
-    const broken = { ...dialogue, turns: [{ say: ' ' }], keys: [{ keys: '12x', say: 'yes' }], jokes: [] };
+    const broken = {
+      ...dialogue,
+      disclosure: '',
+      turns: [{ say: ' ' }],
+      keys: [{ keys: '12x', say: 'yes' }],
+      jokes: [],
+    };
     expect(() => parseDialogue(broken, 'my-dialogue.json')).toThrow(ConfigError);
     expect(() => parseDialogue(broken, 'my-dialogue.json')).toThrow(
-      /my-dialogue\.json.*turns\.0\.say.*keys\.0\.keys.*jokes/s,
+      /my-dialogue\.json.*disclosure.*turns\.0\.say.*keys\.0\.keys.*jokes/s,
     );
     expect(() => parseDialogue('nothing', 'x.json')).toThrow(/x\.json.*the file/s);
   });

@@ -223,7 +223,7 @@ describe('connections to the rehearsal service', () => {
     clock.advance(500);
     session.sendRealtimeInput({ activityEnd: {} });
     await until(clock, () => count(messages, 'turnComplete') === 2);
-    expect(spokenWords(messages)).toBe(`A marker.${dialogue.turns[0]?.say}`);
+    expect(spokenWords(messages)).toBe(`A marker.${dialogue.disclosure} ${dialogue.turns[0]?.say}`);
     session.close();
   });
 
@@ -240,7 +240,7 @@ describe('connections to the rehearsal service', () => {
     session.sendRealtimeInput({ audioStreamEnd: true });
     await until(clock, () => count(messages, 'turnComplete') === 1);
     expect(order(messages)[0]).toBe('inputTranscription');
-    expect(spokenWords(messages)).toBe(dialogue.turns[0]?.say);
+    expect(spokenWords(messages)).toBe(`${dialogue.disclosure} ${dialogue.turns[0]?.say}`);
     session.close();
   });
 

@@ -25,6 +25,7 @@ const synthesizer = new FliteSynthesizer({ clock: systemClock, log: silentLog })
 afterAll(() => synthesizer.close());
 
 const dialogue = readDialogue();
+const firstAnswer = `${dialogue.disclosure} ${dialogue.turns[0]?.say}`;
 const endCall = { functionDeclarations: [{ name: 'end_call', description: 'Hangs up.' }] };
 
 let clock: ManualClock;
@@ -101,7 +102,7 @@ describe('a rehearsal conversation', () => {
     const heard = messages.flatMap(({ serverContent }) => serverContent?.inputTranscription?.text ?? []);
     expect(heard).toHaveLength(1);
     expect(heard[0]).toMatch(/^\(speech, [12]\.\d s\)$/);
-    expect(spokenWords(messages)).toBe(dialogue.turns[0]?.say);
+    expect(spokenWords(messages)).toBe(firstAnswer);
     session.close();
   });
 
@@ -122,7 +123,7 @@ describe('a rehearsal conversation', () => {
 });
 
 describe('cutting in on the rehearsal model', () => {
-  it('is answered by interrupted and turnComplete alone, and then by listening', async () => {
+  it('is answered by interrupted and turnComplete alone, and then by words of its own', async () => {
     const { session, messages } = await connectClient(service.url);
     sendSound(session, await callerSound('Hello there.'));
     await until(clock, () => count(messages, 'audio') >= 3);
@@ -139,7 +140,8 @@ describe('cutting in on the rehearsal model', () => {
       'generationComplete',
       'turnComplete',
     ]);
-    expect(spokenWords(messages.slice(cut))).toBe(dialogue.interruptions[0]?.say);
+    const { disclosure, interruptions } = dialogue;
+    expect(spokenWords(messages.slice(cut))).toBe(`${disclosure} ${interruptions[0]?.say}`);
     session.close();
   });
 
@@ -208,7 +210,7 @@ describe('cutting in on the rehearsal model', () => {
     await eventually(() => count(messages, 'inputTranscription') === 2);
     await until(clock, () => count(messages, 'generationComplete') === 1);
     expect(order(messages).slice(0, 3)).toEqual(['inputTranscription', 'interrupted', 'turnComplete']);
-    expect(spokenWords(messages)).toBe(dialogue.turns[0]?.say);
+    expect(spokenWords(messages)).toBe(firstAnswer);
     session.close();
   });
 });
@@ -249,7 +251,7 @@ describe('the end of the rehearsal', () => {
       const isLast = index === dialogue.turns.length - 1;
       const awaited = isLast && tools.length > 0 ? 'toolCall' : 'turnComplete';
       await until(clock, () => count(client.messages.slice(from), awaited) === 1, 50);
-      expect(spokenWords(client.messages.slice(from))).toBe(say);
+      expect(spokenWords(client.messages.slice(from))).toBe(index === 0 ? firstAnswer : say);
     }
     return client;
   }
