@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CallRig, tone } from '../support/call-rig.js';
-
-const ANSWER =
-  'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen';
+import { ANSWER, CallRig, tone } from '../support/call-rig.js';
 
 describe('when the caller cuts in', () => {
   it('writes clear in the same callback that reads interrupted, before anything else', async () => {
@@ -82,6 +79,26 @@ describe('when the caller cuts in', () => {
       await rig.advance(1_500);
       expect(rig.view(callSid).messages.at(-1)).toMatchObject({ text: 'Here you are.', interrupted: false });
     }
+  });
+
+  it('says interrupted twice, clears once, closes one message and lets no late sound of it through', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(1_000);
+    model.listener.onInterrupted();
+    await rig.advance(40);
+    const kept = rig.said(callSid);
+    model.listener.onInterrupted();
+    await rig.advance(200);
+    const media = stream.sent.filter((kind) => kind === 'media').length;
+    model.listener.onAudio(tone(400));
+    model.listener.onOutputTranscription(' seventeen');
+    await rig.advance(300);
+    expect(stream.sent.filter((kind) => kind === 'media')).toHaveLength(media);
+    expect(rig.said(callSid)).toEqual(kept);
+    expect(rig.seen('onBargeInClear')).toHaveLength(1);
+    expect(rig.seen('onStreamEnded')).toEqual([['done'], ['interrupted']]);
   });
 
   it('hears the next turn even when turnComplete of the cut one never comes', async () => {
@@ -184,6 +201,36 @@ describe('when the caller cuts in', () => {
     stream.listener!.onDtmf('6');
     expect(model.texts.at(-1)).not.toContain('heard only this');
   });
+
+  it('tells the model of both messages when two are cut at once', async () => {
+    const rig = new CallRig();
+    const { stream, model } = await rig.greeted();
+    model.say('one two three four', 2_000, { turnComplete: false });
+    model.listener.onToolCall([{ id: '1', name: 'nope', args: {} }]);
+    model.listener.onTurnComplete(undefined);
+    model.say('five six seven eight', 2_000);
+    await rig.advance(1_000);
+    model.listener.onInterrupted();
+    await rig.advance(300);
+    stream.listener!.onDtmf('1');
+    expect(model.texts.at(-1)).toMatch(
+      /heard only this[^\n]*"one[^\n]*\n[^\n]*heard nothing[^\n]*\n[^\n]*key "1"/,
+    );
+  });
+
+  it('keeps an answer that was heard to its end as whole, although its turnComplete is still to come', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    model.say('All of this was heard.', 1_000, { turnComplete: false });
+    await rig.advance(2_500);
+    await rig.speak(stream, 100);
+    model.listener.onInterrupted();
+    expect(rig.view(callSid).messages.at(-1)).toMatchObject({
+      text: 'All of this was heard.',
+      interrupted: false,
+    });
+    expect(rig.seen('onStreamEnded').at(-1)).toEqual(['done']);
+  });
 });
 
 describe('the greeting', () => {
@@ -238,5 +285,63 @@ describe('the greeting', () => {
     await rig.advance(3_200);
     model.listener.onInterrupted();
     expect(stream.sent.at(-1)).toBe('clear');
+  });
+
+  it('takes with it the unheard answer behind it when the caller cuts in again', async () => {
+    const rig = new CallRig(protectedFor);
+    const { callSid, stream, model } = await rig.call();
+    model.say('Hello, how can I help?', 2_000, { turnComplete: false });
+    await rig.advance(500);
+    model.listener.onInterrupted();
+    model.listener.onTurnComplete(undefined);
+    await rig.advance(300);
+    model.say('You never hear a word of this.', 2_000);
+    await rig.advance(300);
+    model.listener.onInterrupted();
+    await rig.advance(4_000);
+    expect(stream.ear.playedMs).toBeLessThanOrEqual(2_020);
+    expect(rig.said(callSid)).toEqual(['model: Hello, how can I help?']);
+    expect(rig.seen('onStreamEnded')).toEqual([['done'], ['interrupted']]);
+  });
+
+  it('keeps only what was heard when the caller hangs up while an interruption is held', async () => {
+    const rig = new CallRig(protectedFor);
+    const { callSid, stream, model } = await rig.call();
+    model.say(ANSWER, 8_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(1_000);
+    model.listener.onInterrupted();
+    await rig.advance(500);
+    stream.listener!.onStop();
+    await rig.advance(100);
+    const { messages } = rig.view(callSid);
+    expect(messages).toEqual([expect.objectContaining({ interrupted: true })]);
+    expect(ANSWER.startsWith(messages[0]!.text)).toBe(true);
+    expect(messages[0]!.text.split(' ').length).toBeLessThanOrEqual(4);
+    expect(rig.clock.pendingTimers).toBe(0);
+    expect(rig.seen('onStreamEnded')).toEqual([['disconnected']]);
+  });
+
+  it('is played on to the end of its protection before the apology for a lost model', async () => {
+    const rig = new CallRig(protectedFor);
+    const { callSid, stream, model } = await rig.call();
+    model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(1_000);
+    model.listener.onInterrupted();
+    model.lose();
+    await rig.advance(12_000);
+    expect(stream.ear.playedMs).toBeGreaterThan(2_900 + 6_300);
+    expect(rig.view(callSid).endReason).toBe('model_lost');
+  });
+
+  it('goes on while a key that is pressed into it reaches the model', async () => {
+    const rig = new CallRig(protectedFor);
+    const { stream, model } = await rig.call();
+    model.say(ANSWER, 4_000);
+    await rig.advance(500);
+    stream.listener!.onDtmf('3');
+    expect(model.texts.at(-1)).toContain('"3"');
+    expect(stream.sent).not.toContain('clear');
+    await rig.advance(4_000);
+    expect(stream.ear.playedMs).toBeGreaterThanOrEqual(4_000);
   });
 });

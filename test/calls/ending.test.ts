@@ -184,6 +184,19 @@ describe('a call ends', () => {
     expect(endsWith(rig)).toBe('caller_hangup');
   });
 
+  it('before any stream opened, when the carrier or an operator ends it', async () => {
+    const rig = new CallRig({ modelReadyMs: 'never' });
+    rig.calls.onStatus(rig.ring().callSid, 'canceled');
+    expect(endsWith(rig)).toBe('caller_hangup');
+    const { callSid } = rig.ring();
+    rig.calls.hangUp(callSid);
+    await rig.advance(20_000);
+    expect(endsWith(rig)).toBe('operator_hangup');
+    expect(rig.hungUp).toEqual([callSid]);
+    expect(rig.calls.counts()).toEqual({ calls: 0, streams: 0, models: 0, timers: 0 });
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
   it('as an internal error with an apology when something inside throws, and no other call notices', async () => {
     const rig = new CallRig();
     const other = await rig.greeted();
@@ -225,6 +238,18 @@ describe('a draining server', () => {
     expect(rig.view(callSid).messages.at(-1)?.text).toBe(PROMPT_TEXTS.draining);
   });
 
+  it('tells a caller whose model is still connecting, at its limit', async () => {
+    const rig = new CallRig({ modelReadyMs: 'never' });
+    const { callSid, answer } = rig.ring();
+    const stream = rig.open(callSid, answer);
+    const drained = rig.calls.drain();
+    await rig.advance(5 * 60_000 + 20_000);
+    await drained;
+    expect(stream.ear.playedMs).toBeGreaterThan(5_000);
+    expect(rig.view(callSid).endReason).toBe('server_draining');
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
   it('is not held by a call that was announced and never came', async () => {
     const rig = new CallRig();
     rig.ring();
@@ -232,81 +257,6 @@ describe('a draining server', () => {
     await rig.advance(10_100);
     await drained;
     expect(endsWith(rig)).toBe('no_stream');
-  });
-});
-
-describe('a lost carrier socket', () => {
-  it('comes back within ten seconds: the model is kept and there is no second greeting', async () => {
-    const rig = new CallRig();
-    const { callSid, stream, model } = await rig.greeted();
-    stream.lose();
-    await rig.advance(3_000);
-    expect(model.closed).toBe(false);
-    const answer = rig.calls.onAfter(callSid);
-    const again = rig.open(callSid, answer);
-    await rig.settle();
-    expect(model.texts.filter((text) => text.includes('greeting'))).toHaveLength(1);
-    expect(model.texts.at(-1)).toContain('line was interrupted');
-    model.say('There you are.', 1_000);
-    await rig.advance(1_500);
-    expect(again.ear.playedMs).toBeGreaterThanOrEqual(1_000);
-  });
-
-  it('that stays away ends the call, and a late /twilio/after hears an apology', async () => {
-    const rig = new CallRig();
-    const { callSid, stream, model } = await rig.greeted();
-    stream.lose();
-    await rig.advance(10_100);
-    expect(model.closed).toBe(true);
-    expect(endsWith(rig)).toBe('carrier_lost');
-    expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'apology' });
-  });
-
-  it('keeps of the interrupted sentence only what was heard before', async () => {
-    const rig = new CallRig();
-    const { callSid, stream, model } = await rig.greeted();
-    model.say('one two three four five six seven eight', 4_000, { turnComplete: false });
-    await rig.advance(1_000);
-    stream.lose();
-    await rig.advance(100);
-    const kept = rig.view(callSid).messages.at(-1)!;
-    expect(kept.interrupted).toBe(true);
-    expect(kept.text.split(' ').length).toBeLessThanOrEqual(4);
-    expect(rig.seen('onStreamEnded').at(-1)).toEqual(['disconnected']);
-  });
-
-  it('cannot come back for ever', async () => {
-    const rig = new CallRig();
-    const { callSid } = await rig.greeted();
-    let stream: FakeStream = rig.streams[0]!;
-    for (let time = 0; time < 20; time += 1) {
-      stream.lose();
-      await rig.advance(100);
-      const answer = rig.calls.onAfter(callSid);
-      if (answer.kind !== 'stream') break;
-      stream = rig.open(callSid, answer);
-    }
-    expect(rig.calls.onAfter(callSid).kind).not.toBe('stream');
-    expect(rig.view(callSid).state).toBe('ended');
-  });
-
-  it('gives way to a second stream of the same call: there is one owner', async () => {
-    const rig = new CallRig();
-    const { callSid, stream, model } = await rig.greeted();
-    const answer = rig.calls.onVoice({
-      callSid,
-      accountSid: undefined,
-      from: undefined,
-      to: undefined,
-      direction: undefined,
-      stirVerstat: undefined,
-      agentName: undefined,
-    });
-    rig.open(callSid, answer);
-    await rig.advance(100);
-    expect(stream.closed).toBe(true);
-    expect(model.closed).toBe(false);
-    expect(rig.calls.counts()).toMatchObject({ calls: 1, streams: 1, models: 1 });
   });
 });
 

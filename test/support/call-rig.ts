@@ -24,6 +24,11 @@ import { CarrierEar } from './carrier-ear.js';
 import { VirtualClock } from './virtual-clock.js';
 
 export const FRAME = new Uint8Array(160).fill(0xff);
+/** Sixteen words for the agent to say. */
+export const ANSWER =
+  'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen';
+/** What the model calls when it wants to hang up. */
+export const END_CALL = [{ id: 'c1', name: 'end_call', args: {} }];
 /** Speech for the caller's mouth: a recorded clip of ours. */
 const SPEECH = loadPrompts().apology;
 
@@ -94,6 +99,8 @@ export class FakeStream implements MediaStream {
   readonly ear: CarrierEar;
   listener: MediaStreamListener | undefined;
   closed = false;
+  /** A carrier that plays sound and never says so, when false. */
+  returnsMarks = true;
   /** What the carrier does after we close: tells the listener, at once. */
   readonly #clock: VirtualClock;
 
@@ -104,7 +111,12 @@ export class FakeStream implements MediaStream {
   ) {
     this.#clock = clock;
     this.streamSid = parseStreamSid(`MZ${id}`)!;
-    this.ear = new CarrierEar({ clock, onMark: (name) => this.listener?.onMark(name) });
+    this.ear = new CarrierEar({
+      clock,
+      onMark: (name) => {
+        if (this.returnsMarks) this.listener?.onMark(name);
+      },
+    });
   }
 
   sendMedia(mulaw: Uint8Array, markName?: string): void {
@@ -232,6 +244,11 @@ export class CallRig {
     return stream;
   }
 
+  /** The stream that the carrier asks for at `/twilio/after`, when the one before was lost. */
+  reopen(callSid: CallSid): FakeStream {
+    return this.open(callSid, this.calls.onAfter(callSid));
+  }
+
   /** A call with both ends up. The promise of the connect is awaited. */
   async call(): Promise<{ callSid: CallSid; stream: FakeStream; model: FakeModel }> {
     const { callSid, answer } = this.ring();
@@ -279,6 +296,11 @@ export class CallRig {
 
   view(callSid: CallSid): CallView {
     return this.calls.find(callSid)!;
+  }
+
+  /** The transcript, a line a message. */
+  said(callSid: CallSid): string[] {
+    return this.view(callSid).messages.map(({ role, text }) => `${role}: ${text}`);
   }
 
   /** What was observed by that name, in order. */

@@ -1,0 +1,299 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { END_REASONS } from '../../src/call/end-reason.js';
+import { PROMPT_TEXTS } from '../../src/call/prompts.js';
+import type { CallSid } from '../../src/ids.js';
+import { DRAIN_MAX_MS, PREWARMS_MAX } from '../../src/limits.js';
+import type { CallStatus } from '../../src/telephony/voice-door.js';
+import { CallRig, END_CALL, type FakeModel, type FakeStream, tone } from '../support/call-rig.js';
+
+/** Sound per word of the model. */
+const WORD_MS = 250;
+/** Twice what the words may run ahead of the sound by the estimate of HeardText, for each message. */
+const WORDS_AHEAD_MAX = 4;
+
+const STEPS = [
+  'modelSays',
+  'modelBegins',
+  'modelSound',
+  'modelWords',
+  'interrupted',
+  'turnComplete',
+  'generationComplete',
+  'callerWords',
+  'callerSpeaks',
+  'callerIsSilent',
+  'callerPresses',
+  'unknownTool',
+  'modelStopsReading',
+  'modelReads',
+  'marksAreLost',
+  'streamComesBack',
+  'streamIsReplaced',
+  'statusInProgress',
+] as const;
+
+/** What ends or hurts a call, each of them one step in two hundred. */
+const RARE_STEPS = [
+  'endCall',
+  'streamIsLost',
+  'modelIsLost',
+  'drain',
+  'operatorHangsUp',
+  'statusCompleted',
+  'callerHangsUp',
+] as const;
+
+type Step = (typeof STEPS)[number] | (typeof RARE_STEPS)[number] | number;
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 66, arbitrary: fc.constantFrom(...STEPS) },
+  { weight: 30, arbitrary: fc.constantFrom(40, 300, 1_000, 3_000) },
+  { weight: 4, arbitrary: fc.constantFrom(...RARE_STEPS) },
+);
+
+const script = fc.record({
+  /** Calls that were announced before and take all prewarms. */
+  isCrowded: fc.constantFrom(false, false, false, false, true),
+  modelReadyMs: fc.constantFrom(0, 0, 0, 0, 0, 300, 2_000, 'fails' as const),
+  greetingProtectionMs: fc.constantFrom(0, 3_000),
+  callMaxMs: fc.constantFrom(0, 40_000, 120_000),
+  idleRepromptMs: fc.constantFrom(0, 5_000, 15_000),
+  hangUp: fc.constantFrom(
+    { kind: 'done' } as const,
+    { kind: 'failed', cause: '500' } as const,
+    { kind: 'unavailable' } as const,
+  ),
+  steps: fc.array(step, { minLength: 10, maxLength: 60, size: 'max' }),
+  ending: fc.constantFrom('byItself', 'callerHangsUp', 'drain', 'operatorHangsUp', 'statusCompleted'),
+});
+
+type Script = typeof script extends fc.Arbitrary<infer T> ? T : never;
+
+/** One call that is put through a script, and what was said in it. */
+class RandomCall {
+  readonly rig: CallRig;
+  readonly callSid: CallSid;
+  drained: Promise<void> | undefined;
+  /** All the model's words, and where in them each fragment began. */
+  spoken = '';
+  readonly fragmentStarts = new Set<number>();
+  readonly #others: number;
+  #stream: FakeStream;
+  #words = 0;
+  #tools = 0;
+
+  private constructor(rig: CallRig, others: number) {
+    this.rig = rig;
+    this.#others = others;
+    const { callSid, answer } = rig.ring();
+    this.callSid = callSid;
+    this.#stream = rig.open(callSid, answer);
+  }
+
+  static async begin(options: Script): Promise<RandomCall> {
+    const { isCrowded, modelReadyMs, hangUp, greetingProtectionMs, callMaxMs, idleRepromptMs } = options;
+    const rig = new CallRig({
+      modelReadyMs,
+      hangUp,
+      deps: { greetingProtectionMs, callMaxMs, idleRepromptMs },
+    });
+    const others = isCrowded ? PREWARMS_MAX : 0;
+    for (let count = 0; count < others; count += 1) rig.ring();
+    await rig.settle();
+    const call = new RandomCall(rig, others);
+    await rig.settle();
+    return call;
+  }
+
+  get hasEnded(): boolean {
+    return this.rig.view(this.callSid).state === 'ended';
+  }
+
+  async take(next: Step): Promise<void> {
+    if (typeof next === 'number') return this.rig.advance(next);
+    if (!this.#takeOfLine(next)) this.#takeOfModel(next);
+    const stream = this.#stream.closed ? undefined : this.#stream;
+    if (next === 'callerSpeaks' && stream !== undefined) await this.rig.speak(stream, 200);
+    if (next === 'callerIsSilent' && stream !== undefined) await this.rig.frames(stream, 100);
+    await this.rig.settle();
+  }
+
+  /** Ends the call from outside, unless it would end by itself. */
+  async end(ending: Script['ending'], endsByItself: boolean): Promise<void> {
+    const how = ending === 'byItself' && !endsByItself ? 'drain' : ending;
+    if (how !== 'byItself') await this.take(how);
+    for (let waitedMs = 0; waitedMs < DRAIN_MAX_MS + 60_000 && !this.hasEnded; waitedMs += 500) {
+      this.rig.clock.advance(500);
+      await this.rig.settle();
+    }
+    // Calls that nobody came for end too.
+    await this.rig.advance(12_000);
+  }
+
+  /** What the carrier, the caller and the operator do. Returns whether the step is one of theirs. */
+  #takeOfLine(next: Step): boolean {
+    const { rig, callSid } = this;
+    const line = this.#stream.closed ? undefined : this.#stream;
+    switch (next) {
+      case 'callerPresses':
+        line?.listener!.onDtmf('1');
+        return true;
+      case 'callerHangsUp':
+        if (line !== undefined) line.listener!.onStop();
+        else rig.calls.onStatus(callSid, 'completed');
+        return true;
+      case 'marksAreLost':
+        this.#stream.returnsMarks = false;
+        return true;
+      case 'streamIsLost':
+        line?.lose();
+        return true;
+      case 'streamComesBack':
+        if (line === undefined) this.#reopen(rig.calls.onAfter(callSid));
+        return true;
+      case 'streamIsReplaced':
+        this.#reopen(rig.ring(callSid).answer);
+        return true;
+      case 'operatorHangsUp':
+        rig.calls.hangUp(callSid);
+        return true;
+      case 'drain':
+        this.drained = rig.calls.drain();
+        return true;
+      case 'statusInProgress':
+      case 'statusCompleted':
+        rig.calls.onStatus(callSid, STATUSES[next]);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  #takeOfModel(next: Step): void {
+    const model = this.rig.models[this.#others];
+    if (model === undefined || model.closed) return;
+    const { listener } = model;
+    switch (next) {
+      case 'modelSays':
+        this.#say(model, 8);
+        listener.onGenerationComplete();
+        return listener.onTurnComplete(undefined);
+      case 'modelBegins':
+        return this.#say(model, 16);
+      case 'modelSound':
+        return listener.onAudio(tone(WORD_MS));
+      case 'modelWords':
+        return this.#sayWords(model, 1);
+      case 'interrupted':
+        return listener.onInterrupted();
+      case 'turnComplete':
+        return listener.onTurnComplete(undefined);
+      case 'generationComplete':
+        return listener.onGenerationComplete();
+      case 'callerWords':
+        return listener.onInputTranscription('word ');
+      case 'unknownTool':
+        return listener.onToolCall([{ id: `t${(this.#tools += 1)}`, name: 'nope', args: {} }]);
+      case 'endCall':
+        return listener.onToolCall(END_CALL);
+      case 'modelStopsReading':
+        model.bufferedAmount = Number.MAX_SAFE_INTEGER;
+        return;
+      case 'modelReads':
+        model.bufferedAmount = 0;
+        return;
+      case 'modelIsLost':
+        return model.lose();
+      default:
+        return;
+    }
+  }
+
+  #reopen(answer: ReturnType<CallRig['calls']['onAfter']>): void {
+    if (answer.kind === 'stream') this.#stream = this.rig.open(this.callSid, answer);
+  }
+
+  #say(model: FakeModel, words: number): void {
+    for (let said = 0; said < words; said += 2) {
+      model.listener.onAudio(tone(2 * WORD_MS));
+      this.#sayWords(model, 2);
+    }
+  }
+
+  #sayWords(model: FakeModel, count: number): void {
+    const fragment = Array.from({ length: count }, () => `w${(this.#words += 1)} `).join('');
+    this.fragmentStarts.add(this.spoken.length);
+    this.spoken += fragment;
+    model.listener.onOutputTranscription(fragment);
+  }
+}
+
+const STATUSES: Record<'statusInProgress' | 'statusCompleted', CallStatus> = {
+  statusInProgress: 'in-progress',
+  statusCompleted: 'completed',
+};
+
+const sumOf = (rig: CallRig, name: 'onCallActive'): number =>
+  rig.seen(name).reduce((sum, [change]) => sum + (change as number), 0);
+
+function expectAtRest({ rig, callSid }: RandomCall, calls: number): void {
+  expect(rig.view(callSid).state).toBe('ended');
+  expect(rig.calls.counts()).toEqual({ calls: 0, streams: 0, models: 0, timers: 0 });
+  expect(rig.clock.pendingTimers).toBe(0);
+  expect(rig.models.every((model) => model.closed)).toBe(true);
+  expect(rig.streams.every((stream) => stream.closed)).toBe(true);
+  const reasons = rig.seen('onCallEnded').map(([, reason]) => reason);
+  expect(reasons).toHaveLength(calls);
+  expect(END_REASONS).toEqual(expect.arrayContaining(reasons));
+  expect(rig.seen('onStreamEnded')).toHaveLength(rig.seen('onStreamStarted').length);
+  expect(sumOf(rig, 'onCallActive')).toBe(0);
+  for (const [latencyMs] of rig.seen('onTurnLatency')) expect(latencyMs).toBeGreaterThanOrEqual(0);
+}
+
+/** Each message of the agent is what the model said from one fragment on, up to some word; no word is kept twice or out
+ * of its order, and no more of them than there was sound for. */
+function expectOnlyHeard({ rig, callSid, spoken, fragmentStarts }: RandomCall): void {
+  const recorded = new Set(Object.values(PROMPT_TEXTS));
+  const kept = rig.view(callSid).messages.filter(({ role, text }) => role === 'model' && !recorded.has(text));
+  let from = 0;
+  for (const { text, interrupted } of kept) {
+    const at = spoken.indexOf(`${text} `, from);
+    expect(at).toBeGreaterThanOrEqual(0);
+    expect(fragmentStarts).toContain(at);
+    from = at + text.length + 1;
+    if (!interrupted) expect(fragmentStarts.has(from) || from === spoken.length).toBe(true);
+  }
+  const words = kept.reduce((sum, { text }) => sum + text.split(' ').length, 0);
+  const playedMs = rig.streams.reduce((sum, stream) => sum + stream.ear.playedMs, 0);
+  const silentWords = kept.length * WORDS_AHEAD_MAX;
+  expect(words).toBeLessThanOrEqual(playedMs / WORD_MS + silentWords);
+}
+
+describe('four hundred calls in which anything may happen', () => {
+  it('throw nothing, end once, keep only what was heard and leave nothing behind', async () => {
+    const rejections: unknown[] = [];
+    const noteRejection = (cause: unknown): void => void rejections.push(cause);
+    process.on('unhandledRejection', noteRejection);
+    const property = fc.asyncProperty(script, async (options) => {
+      const call = await RandomCall.begin(options);
+      const { rig } = call;
+      for (const next of options.steps) {
+        await call.take(next);
+        expect(sumOf(rig, 'onCallActive')).toBe(rig.calls.counts()['streams']);
+      }
+      await call.end(options.ending, options.callMaxMs > 0 || options.idleRepromptMs > 0);
+      expectAtRest(call, 1 + (options.isCrowded ? PREWARMS_MAX : 0));
+      expectOnlyHeard(call);
+      await call.drained;
+      // Node reports rejections once the promises of a turn are through.
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(rejections).toEqual([]);
+    });
+    try {
+      await fc.assert(property, { numRuns: 400 });
+    } finally {
+      process.off('unhandledRejection', noteRejection);
+    }
+  }, 120_000);
+});

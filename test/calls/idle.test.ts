@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { ANSWER, CallRig, tone } from '../support/call-rig.js';
+
+describe('a silent caller', () => {
+  it('is said goodbye to again after having come back from a goodbye and fallen silent once more', async () => {
+    const rig = new CallRig();
+    const { callSid, model } = await rig.greeted();
+    await rig.advance(16_000);
+    model.say('Are you still there?', 1_000);
+    await rig.advance(17_500);
+    expect(rig.view(callSid).state).toBe('ending');
+    model.say('Goodbye dear caller, see you.', 3_000);
+    await rig.advance(1_000);
+    model.listener.onInterrupted();
+    expect(rig.view(callSid).state).toBe('live');
+    await rig.advance(120_000);
+    expect(rig.view(callSid).endReason).toBe('caller_idle');
+  });
+
+  it('is still there after answering the reprompt: there is no goodbye', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    await rig.advance(15_500);
+    model.say('Are you still there?', 1_000);
+    await rig.advance(5_000);
+    await rig.speak(stream, 600);
+    await rig.advance(14_000);
+    expect(rig.view(callSid).state).toBe('live');
+    expect(model.texts.filter((text) => text.includes('Say goodbye'))).toEqual([]);
+  });
+
+  it('is given time from the end of a long answer, also when its turnComplete is late', async () => {
+    const rig = new CallRig();
+    const { model } = await rig.greeted();
+    await rig.advance(1_000);
+    model.say(ANSWER, 26_500, { turnComplete: false });
+    await rig.advance(31_000);
+    expect(model.texts.filter((text) => text.includes('said nothing'))).toEqual([]);
+    await rig.advance(12_000);
+    expect(model.texts.filter((text) => text.includes('said nothing'))).toHaveLength(1);
+  });
+
+  it('is noticed although the model stopped in the middle of a frame and never ended its turn', async () => {
+    const rig = new CallRig();
+    const { callSid, model } = await rig.greeted();
+    model.listener.onAudio(tone(250));
+    await rig.advance(1_000);
+    expect(rig.view(callSid).turn).not.toBe('speaking');
+    await rig.advance(60_000);
+    expect(rig.view(callSid).endReason).toBe('caller_idle');
+  });
+
+  it('is hung up on although the model says interrupted of the goodbye that was asked for', async () => {
+    const rig = new CallRig();
+    const { callSid, model } = await rig.greeted();
+    await rig.advance(16_000);
+    model.say('Are you there?', 1_000, { turnComplete: false });
+    await rig.advance(17_500);
+    expect(rig.view(callSid).state).toBe('ending');
+    model.listener.onInterrupted(); // Our text interrupts what the model takes to be still playing.
+    model.listener.onTurnComplete(undefined);
+    model.say('Goodbye.', 800);
+    await rig.advance(100_000);
+    expect(rig.view(callSid).endReason).toBe('caller_idle');
+  });
+});
