@@ -31,8 +31,8 @@ VOLUME ["/data"]
 USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-# Ready means that calls can be taken: a draining or full server is meant to fail this, so use it to route calls, and
-# /healthz where a failure restarts the container.
+# Alive, not ready: what fails this may be restarted, and a full or draining server still carries calls. Route calls by
+# /readyz.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/readyz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "dist/main.js"]

@@ -370,6 +370,9 @@ export function startWarnings(config: Config): readonly string[] {
   if (config.DATABASE_URL !== VARIABLES.DATABASE_URL.default) {
     warnings.push('DATABASE_URL is set, but nothing is stored yet: calls are kept in memory only');
   }
+  if (config.PUBLIC_URL !== undefined && config.TWILIO_AUTH_TOKEN === undefined) {
+    warnings.push('PUBLIC_URL is set without TWILIO_AUTH_TOKEN: calls from outside this machine are refused');
+  }
   if (config.GEMINI_TEXT_MODEL !== VARIABLES.GEMINI_TEXT_MODEL.default) {
     warnings.push('GEMINI_TEXT_MODEL is set, but the text modes are not built yet: it is not used');
   }

@@ -62,7 +62,7 @@ async function checkAgents(config: Config, deps: DoctorDeps): Promise<AgentsAnsw
   };
   const folder = deps.agentsFolder ?? join(PACKAGE_ROOT, 'agents');
   try {
-    const catalog = await loadAgents({ selected: config.AGENT, folder, log });
+    const catalog = await loadAgents({ selected: config.AGENT, folder, clock: deps.clock, log });
     const text = `${catalog.default.name} is loaded`;
     return { findings: [{ about: 'AGENT', state: 'ok', text }, ...broken], catalog };
   } catch (error) {

@@ -176,12 +176,24 @@ export const REHEARSAL_HANDLES_MAX = 1_000;
 /** A client has this long to answer the closing handshake before its socket is cut. */
 export const REHEARSAL_CLOSE_MAX_MS = 1_000;
 
+// --- The process and its HTTP side ---------------------------------------------------------------------------------------------
+
+/** An agent module may take this long to load. */
+export const AGENT_LOAD_MAX_MS = 20_000;
+/** Headers of a request, and the whole request, must have come within these; half-sent ones are closed. */
+export const HTTP_HEADERS_MAX_MS = 10_000;
+export const HTTP_REQUEST_MAX_MS = 15_000;
+/** How often half-sent requests are looked for. */
+export const HTTP_CHECK_INTERVAL_MS = 5_000;
+
 // --- Admission ------------------------------------------------------------------------------------------------
 
 /** How often event-loop lag is looked at. */
 export const LAG_SAMPLE_MS = 1_000;
 /** 99th percentile of lag above which no further call is taken: the playout's lead is nearly used up by then. */
 export const LAG_FULL_MS = 100;
+/** Samples in a row above it that make the server full. */
+export const LAG_FULL_SAMPLES = 3;
 /** Lag below which there is room again, after so many samples in a row. */
 export const LAG_ROOM_MS = 40;
 export const LAG_CALM_SAMPLES = 3;

@@ -1,5 +1,5 @@
 /**
- * The process: reads the environment, starts the server, says where it is, and on SIGTERM or SIGINT drains and exits 0.
+ * The process: reads the environment, starts the server, says where it is, and on SIGTERM, SIGINT or SIGHUP drains and exits 0.
  * A second signal, a second later or more, ends it at once. A bad configuration is one line and exit 78.
  */
 import { config as loadDotenv } from 'dotenv';
@@ -48,11 +48,13 @@ async function drainAndExit(server: RunningServer, log: Log): Promise<never> {
 }
 
 async function main(): Promise<void> {
+  // A reader of our output that goes away must not take the calls with it.
+  process.stdout.on('error', () => {});
   const config = readEnvironment();
   const log = createLog({ level: config.LOG_LEVEL, pretty: config.LOG_PRETTY });
   const server = await startServer(config, { clock: systemClock, log });
   let askedAtMs: number | undefined;
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
       const nowMs = systemClock.nowMs();
       if (askedAtMs !== undefined && nowMs - askedAtMs < SAME_SIGNAL_MS) return;

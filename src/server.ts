@@ -18,6 +18,7 @@ import { createErrorHandler, createOperationsApi } from './console/operations-ap
 import { createUpgradeDoor } from './console/upgrade-door.js';
 import { AppError, errorText } from './errors.js';
 import { uniformRandom } from './ids.js';
+import { HTTP_CHECK_INTERVAL_MS, HTTP_HEADERS_MAX_MS, HTTP_REQUEST_MAX_MS } from './limits.js';
 import type { ConnectLive } from './model/live-connection.js';
 import { createGeminiConnectLive } from './model/gemini-connect.js';
 import { startRehearsalService } from './model/rehearsal/rehearsal-service.js';
@@ -56,7 +57,7 @@ export interface Model {
 
 export async function startServer(config: Config, deps: ServerDeps): Promise<RunningServer> {
   const { clock, log } = deps;
-  const agents = await loadAgents({ selected: config.AGENT, folder: join(PACKAGE_ROOT, 'agents'), log });
+  const agents = await loadAgents({ selected: config.AGENT, folder: join(PACKAGE_ROOT, 'agents'), clock, log });
   const model = await openModel(config, deps);
   const metrics = createMetrics({
     version: packageVersion(),
@@ -196,7 +197,14 @@ function createHttpServer(config: Config, parts: DoorParts & { media: MediaStrea
     }),
   );
   app.use(createErrorHandler(log));
-  const http = createServer(app);
+  const http = createServer(
+    {
+      headersTimeout: HTTP_HEADERS_MAX_MS,
+      requestTimeout: HTTP_REQUEST_MAX_MS,
+      connectionsCheckingInterval: HTTP_CHECK_INTERVAL_MS,
+    },
+    app,
+  );
   const answerUpgrade = createUpgradeDoor(config.CONSOLE_TOKEN);
   http.on('upgrade', (request, socket, head) => {
     if (request.url?.split('?', 1)[0] === MEDIA_PATH) media.handleUpgrade(request, socket, head);

@@ -63,7 +63,8 @@ export class CallRegistry implements VoiceDoor, CallBook {
       return { kind: 'unknownAgent' };
     }
     if (this.#draining !== undefined || !this.hasRoom) {
-      this.#log.warn({ callSid, draining: this.draining, calls: this.#calls.size }, 'call refused: busy');
+      const cause = this.draining ? 'draining' : this.#options.callsMax > 0 ? 'MAX_CALLS' : 'event-loop lag';
+      this.#log.warn({ callSid, cause, calls: this.#calls.size }, 'call refused: busy');
       this.#observer.onCallEnded('inbound', 'busy', 0);
       return { kind: 'busy' };
     }
@@ -110,7 +111,8 @@ export class CallRegistry implements VoiceDoor, CallBook {
 
   get hasRoom(): boolean {
     const { callsMax, overloaded } = this.#options;
-    return callsMax > 0 ? this.#calls.size < callsMax : !overloaded();
+    // Lag with no call at all is not the calls': a server that has just started is not full.
+    return callsMax > 0 ? this.#calls.size < callsMax : this.#calls.size === 0 || !overloaded();
   }
 
   list(): readonly CallView[] {

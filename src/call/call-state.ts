@@ -38,6 +38,8 @@ export type CallEvent =
   | { readonly type: 'modelReady' }
   | { readonly type: 'modelFailed' }
   | { readonly type: 'modelClosed' }
+  /** The model was asked to speak and does not. */
+  | { readonly type: 'modelMute' }
   | { readonly type: 'timer'; readonly timer: CallTimer }
   /** Both sides were silent for too long, the second time. */
   | { readonly type: 'callerIdle' }
@@ -64,6 +66,8 @@ export type CallEffect =
   | { readonly do: 'arm'; readonly timer: CallTimer }
   | { readonly do: 'disarm'; readonly timer: CallTimer }
   | { readonly do: 'askFarewell' }
+  /** Nothing more is expected of the model's turn: what there is of it is played out. */
+  | { readonly do: 'endTurn' }
   | { readonly do: 'play'; readonly prompt: PromptName }
   | { readonly do: 'closeModel' }
   /** End the line through REST; `lineCut` follows. */
@@ -191,6 +195,8 @@ function fromLive(state: CallState & { name: 'live' }, event: CallEvent): Transi
     case 'modelFailed':
     case 'modelClosed':
       return state.streamLost ? finish('model_lost') : playThenCut('model_lost', 'apology');
+    case 'modelMute':
+      return state.streamLost ? stay(state) : playThenCut('model_lost', 'apology');
     case 'agentEnds':
       if (state.streamLost) return stay(state); // Its goodbye would not be heard; it may try again.
       return {
@@ -290,7 +296,7 @@ function inFarewell(state: CallState & { name: 'ending' }, event: CallEvent): Tr
       if (event.type === 'timer' && event.timer === 'maxDuration')
         return stay({ ...state, reason: 'max_duration' });
       if (event.type === 'timer' && event.timer !== 'farewellStart') return stay(state);
-      return state.begun ? settle({ ...state, said: true }) : playThenCut(state.reason, 'goodbye');
+      return state.begun ? settleSaid(state) : playThenCut(state.reason, 'goodbye');
     case 'interrupted':
       return onFarewellInterrupted(state);
     case 'drainDeadline':
@@ -298,6 +304,12 @@ function inFarewell(state: CallState & { name: 'ending' }, event: CallEvent): Tr
     default:
       return stay(state);
   }
+}
+
+/** The model is taken to have said all it will: a turn that it left open is ended, so that its end can be heard. */
+function settleSaid(state: CallState & { name: 'ending' }): Transition {
+  const settled = settle({ ...state, said: true });
+  return settled.effects.length > 0 ? settled : { ...settled, effects: [{ do: 'endTurn' }] };
 }
 
 function settle(state: CallState & { name: 'ending' }): Transition {

@@ -100,6 +100,9 @@ export class Call {
   #streamsOpened = 0;
   #afters = 0;
   #wasConnecting = false;
+  #greetings = 0;
+  /** Messages that the agent had begun when it was asked to speak up. */
+  #spokenBefore = -1;
   readonly #link: ModelLink;
   readonly #announcedWallMs: number;
   #firstStreamAtMs: number | undefined;
@@ -145,10 +148,12 @@ export class Call {
       callerActiveAtMs: () => this.#conversation.callerActiveAtMs(),
       activeAtMs: () => this.#conversation.activeAtMs(),
       onReprompt: () => {
-        if (this.#state.name === 'live')
-          this.#conversation.ask(callerSilent(Math.round(deps.idleRepromptMs / 1000)));
+        if (this.#state.name !== 'live') return;
+        this.#spokenBefore = this.#conversation.messagesBegun;
+        this.#conversation.ask(callerSilent(Math.round(deps.idleRepromptMs / 1000)));
       },
-      onIdle: () => this.post({ type: 'callerIdle' }),
+      // A model that did not even ask again is the one that is silent.
+      onIdle: () => this.post({ type: this.#isMuteSince(this.#spokenBefore) ? 'modelMute' : 'callerIdle' }),
     });
   }
 
@@ -344,8 +349,7 @@ export class Call {
     switch (effect.do) {
       case 'greet':
         this.#idle.start();
-        this.#timers.arm('greetingStart', GREETING_START_MAX_MS);
-        return this.#conversation.greet(this.#options.agent.greeting);
+        return this.#greet();
       case 'dropStream':
         return this.#dropStream();
       case 'welcomeBack':
@@ -355,6 +359,8 @@ export class Call {
         return this.#arm(effect.timer);
       case 'disarm':
         return this.#timers.disarm(effect.timer);
+      case 'endTurn':
+        return this.#conversation.onGenerationComplete();
       case 'askFarewell':
         return this.#conversation.ask(CALL_MUST_END);
       case 'play':
@@ -395,9 +401,22 @@ export class Call {
     });
   }
 
-  /** Some models ignore a text now and then; the caller must not wait for the idle reprompt to be greeted. */
+  /** Some models ignore a text now and then: the greeting is asked for once more. A model that ignores that too is
+   * mute, and the caller is told. */
   #greetAgain(): void {
-    if (this.#state.name === 'live') this.#conversation.greet(this.#options.agent.greeting);
+    if (this.#state.name !== 'live' || !this.#isMuteSince(0)) return;
+    if (this.#greetings > 1) return this.post({ type: 'modelMute' });
+    this.#greet();
+  }
+
+  #greet(): void {
+    this.#greetings += 1;
+    this.#timers.arm('greetingStart', GREETING_START_MAX_MS);
+    this.#conversation.greet(this.#options.agent.greeting);
+  }
+
+  #isMuteSince(messages: number): boolean {
+    return this.#conversation.messagesBegun === messages;
   }
 
   #onToolCall(functionCalls: readonly FunctionCall[]): void {
@@ -457,9 +476,7 @@ export class Call {
 
   #cutLine(): void {
     void this.#deps.callControl.hangUp(this.callSid).then((outcome) => {
-      if (outcome.kind === 'failed') {
-        this.#deps.log.error({ callSid: this.callSid, cause: outcome.cause }, 'REST could not cut the line');
-      }
+      this.#deps.log.debug({ callSid: this.callSid, outcome: outcome.kind }, 'the line was to be cut');
       this.guard(() => this.post({ type: 'lineCut' }));
     });
   }

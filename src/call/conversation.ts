@@ -60,8 +60,7 @@ export class Conversation {
   /** What the model does not know yet: it travels with the next text or tool response. */
   #note: string | undefined;
   #earlyKeys = 0;
-  /** The model has begun to say something. */
-  #hasGreeted = false;
+  #messagesBegun = 0;
   #otherActivityAtMs: number;
   #keyPressedAtMs = Number.NEGATIVE_INFINITY;
   /** Why open messages are closed, once the call is over. */
@@ -153,9 +152,7 @@ export class Conversation {
     this.#agent.abandon();
   }
 
-  /** Asks for the greeting; again only if the first request brought nothing. */
   greet(greeting: string | undefined): void {
-    if (this.#hasGreeted) return;
     this.#agent.expectGreeting();
     this.#model?.sendText(this.#withNote(askGreeting(greeting)));
   }
@@ -264,6 +261,11 @@ export class Conversation {
     return this.#playout.isSilent;
   }
 
+  /** Messages that the agent has begun in this call. */
+  get messagesBegun(): number {
+    return this.#messagesBegun;
+  }
+
   /** Whether the model has said something in the turn that is open. */
   get hasSpokenThisTurn(): boolean {
     return this.#agent.current?.hasSound ?? false;
@@ -318,7 +320,7 @@ export class Conversation {
   }
 
   #onMessageOpened(message: AgentMessage): void {
-    this.#hasGreeted = true;
+    this.#messagesBegun += 1;
     message.msg = this.#transcript.openAgent(message);
     this.#turns.onMessageOpened(message);
   }

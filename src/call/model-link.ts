@@ -2,8 +2,9 @@
  * A call's connection to its model: connecting, connected, lost or closed by us. At most one at a time. Reconnecting
  * within a call is not built yet; this is where it will be.
  */
-import { errorText } from '../errors.js';
+import { AppError, errorText } from '../errors.js';
 import type { CallSid } from '../ids.js';
+import { ModelConnectError } from '../model/gemini-connect-error.js';
 import type {
   ConnectLive,
   LiveClose,
@@ -56,7 +57,7 @@ export class ModelLink {
       (error: unknown) => {
         if (this.#connecting !== connecting) return;
         this.#connecting = undefined;
-        log.error({ callSid, cause: errorText(error) }, 'the model could not be reached');
+        log.error({ callSid, ...whyOf(error) }, 'the model could not be reached');
         onFailed();
       },
     );
@@ -86,4 +87,11 @@ export class ModelLink {
     this.#options.onGone(false);
     model.close();
   }
+}
+
+/** What an operator needs to mend it: our code, and the provider's own words on the setup. */
+function whyOf(error: unknown): object {
+  if (!(error instanceof AppError)) return { cause: errorText(error) };
+  const reason = error instanceof ModelConnectError ? error.providerReason : '';
+  return { errorCode: error.code, cause: error.message, ...(reason === '' ? {} : { reason }) };
 }

@@ -5,7 +5,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
-import { isLoopbackHost, isLoopbackHostHeader } from '../loopback.js';
+import { cameThroughProxy, isLoopbackHost, isLoopbackHostHeader } from '../loopback.js';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -47,6 +47,9 @@ function localRefusal(headers: IncomingHttpHeaders, isActing: boolean): DoorRefu
   const { host, origin } = headers;
   if (!isLoopbackHostHeader(host)) {
     return { status: 403, error: 'without CONSOLE_TOKEN only a loopback Host is served' };
+  }
+  if (cameThroughProxy(headers)) {
+    return { status: 403, error: 'without CONSOLE_TOKEN nothing that a proxy or tunnel passed on is served' };
   }
   if (!isActing || origin === undefined || isLoopbackOrigin(origin, host)) return undefined;
   return { status: 403, error: 'a foreign Origin is refused' };

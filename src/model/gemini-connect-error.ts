@@ -42,7 +42,8 @@ export class ModelConnectError extends ModelError {
     this.#providerReason = details.providerReason ?? '';
   }
 
-  /** What the server said, at most 123 bytes; provider text: log only as `pii.reason`. Not enumerable. */
+  /** What the server said of the setup, at most 123 bytes, secrets masked. No caller was heard before it, so that an
+   * operator may read it in the log. Not enumerable. */
   get providerReason(): string {
     return this.#providerReason;
   }

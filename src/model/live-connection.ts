@@ -52,7 +52,7 @@ export interface LiveListener {
 
 export interface LiveClose {
   readonly code: number;
-  /** The server's reason, at most 123 bytes; may carry provider text: log as `pii.reason`. */
+  /** The server's own words on the close, at most 123 bytes, secrets masked: about the connection, not the caller. */
   readonly reason: string;
   readonly local: boolean;
 }

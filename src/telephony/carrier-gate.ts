@@ -4,8 +4,8 @@
  * request must name a loopback host, must not have come through a proxy or tunnel, and no foreign web page may have
  * sent it.
  */
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { isLoopbackHostHeader } from '../loopback.js';
+import type { IncomingMessage } from 'node:http';
+import { cameThroughProxy, isLoopbackHostHeader } from '../loopback.js';
 import { isSignedByTwilio, type SignedBody } from './request-signature.js';
 
 export interface CarrierTrust {
@@ -16,13 +16,6 @@ export interface CarrierTrust {
 
 export const GATE_REFUSALS = ['signature', 'hostNotLoopback', 'forwarded', 'foreignOrigin'] as const;
 export type GateRefusal = (typeof GATE_REFUSALS)[number];
-
-/** Set by proxies and tunnels besides `X-Forwarded-*`. */
-const PROXY_HEADERS = new Set(['forwarded', 'via', 'x-real-ip', 'cf-connecting-ip', 'true-client-ip']);
-
-function cameThroughProxy(headers: IncomingHttpHeaders): boolean {
-  return Object.keys(headers).some((name) => name.startsWith('x-forwarded') || PROXY_HEADERS.has(name));
-}
 
 function isForeignOrigin(origin: string | undefined, host: string): boolean {
   if (origin === undefined) return false;

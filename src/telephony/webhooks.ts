@@ -51,6 +51,8 @@ interface ReadBody {
   readonly params: WebhookParams;
 }
 
+/** Twilio's own words on a stream that failed; they say nothing of the caller. */
+const STREAM_ERROR_MAX_CHARS = 200;
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
 const AMPERSAND = 0x26;
@@ -202,7 +204,7 @@ class Webhooks {
       // The exact form of StreamError is not documented; the code is a five-digit number beginning with 3.
       const streamErrorCode = /\b3\d{4}\b/.exec(text)?.[0];
       log.warn(
-        { ...fields, streamErrorCode, pii: { streamError: text } },
+        { ...fields, streamErrorCode, streamError: text.slice(0, STREAM_ERROR_MAX_CHARS) },
         `Twilio reports a stream error, code ${streamErrorCode ?? 'unknown'}`,
       );
     } else log.info(fields, 'Twilio reports a stream event');

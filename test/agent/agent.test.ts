@@ -59,7 +59,8 @@ describe('the catalog', () => {
   };
   write(
     'good.mjs',
-    "import { defineAgent } from 'earshot';\nexport default defineAgent({ name: 'good', instruction: 'x' });\n",
+    "import { systemClock } from '../../src/clock.js';
+import { defineAgent } from 'earshot';\nexport default defineAgent({ name: 'good', instruction: 'x' });\n",
   );
   write(
     'typed.ts',
@@ -77,7 +78,7 @@ describe('the catalog', () => {
   it('loads every agent of the folder and leaves out, loudly, what cannot be loaded', async () => {
     const warned: object[] = [];
     const log = { ...silentLog, warn: (fields: object) => void warned.push(fields) };
-    const catalog = await loadAgents({ selected: 'good', folder, log });
+    const catalog = await loadAgents({ clock: systemClock, selected: 'good', folder, log });
     expect(catalog.default.name).toBe('good');
     expect(catalog.names).toEqual(['good', 'typed']);
     expect(catalog.find('typed')?.name).toBe('typed');
@@ -93,7 +94,7 @@ describe('the catalog', () => {
     [toolUser, 'defineTool: tools are not built yet'],
     [join(folder, 'foreign.mjs'), 'defineAgent'],
   ])('does not start with %s as its agent', async (selected, named) => {
-    const loading = loadAgents({ selected, folder, log: silentLog });
+    const loading = loadAgents({ clock: systemClock, selected, folder, log: silentLog });
     await expect(loading).rejects.toBeInstanceOf(ConfigError);
     await expect(loading).rejects.toThrow(named);
   });
@@ -101,7 +102,7 @@ describe('the catalog', () => {
   it('loads every agent that ships', async () => {
     const warned: object[] = [];
     const log = { ...silentLog, warn: (fields: object) => void warned.push(fields) };
-    const catalog = await loadAgents({ selected: 'support', folder: join(PACKAGE_ROOT, 'agents'), log });
+    const catalog = await loadAgents({ clock: systemClock, selected: 'support', folder: join(PACKAGE_ROOT, 'agents'), log });
     expect(catalog.default.name).toBe('support');
     expect(warned).toEqual([]);
   });

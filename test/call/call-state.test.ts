@@ -168,6 +168,7 @@ describe('the machine as a whole', () => {
         'modelReady',
         'modelFailed',
         'modelClosed',
+        'modelMute',
         'callerIdle',
         'operatorHangsUp',
         'drainDeadline',
