@@ -154,7 +154,11 @@ export class AgentLeg {
     const held = isProtected && this.#options.playout.clearAt(protectedUntilMs);
     if (!isProtected) this.#options.playout.clear();
     this.#options.decimator.reset();
-    if (modelStopped) this.#discardRest(nowMs);
+    if (modelStopped) {
+      this.#discardRest(nowMs);
+      // Some late words may be discarded now: none behind them may join the message, or it would have a hole.
+      this.#lateWordsUntilMs = Number.NEGATIVE_INFINITY;
+    }
     if (held) this.#held = [...this.#messages];
     else this.#closeAll(true);
     return !held;

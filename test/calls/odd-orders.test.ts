@@ -15,6 +15,25 @@ describe('when the model’s messages come in odd orders', () => {
     expect(rig.said(callSid).at(-1)).toBe('model: one two three four five six seven');
   });
 
+  it.each([
+    ['is held', 3_000, 2_000],
+    ['comes when all was heard', 0, 200],
+  ])(
+    'late words after an interrupted that %s leave no hole in the message',
+    async (_how, greetingProtectionMs, ms) => {
+      const rig = new CallRig({ deps: { greetingProtectionMs } });
+      const { callSid, model } = await rig.call();
+      model.say('one two three four', ms);
+      await rig.advance(300);
+      model.listener.onInterrupted();
+      model.listener.onOutputTranscription(' five');
+      await rig.advance(120);
+      model.listener.onOutputTranscription(' six');
+      await rig.advance(3_000);
+      expect(rig.said(callSid)).toEqual(['model: one two three four']);
+    },
+  );
+
   it('words without any sound are not kept as heard', async () => {
     const rig = new CallRig();
     const { callSid, model } = await rig.greeted();
