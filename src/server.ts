@@ -57,7 +57,12 @@ export interface Model {
 
 export async function startServer(config: Config, deps: ServerDeps): Promise<RunningServer> {
   const { clock, log } = deps;
-  const agents = await loadAgents({ selected: config.AGENT, folder: join(PACKAGE_ROOT, 'agents'), clock, log });
+  const agents = await loadAgents({
+    selected: config.AGENT,
+    folder: join(PACKAGE_ROOT, 'agents'),
+    clock,
+    log,
+  });
   const model = await openModel(config, deps);
   const metrics = createMetrics({
     version: packageVersion(),

@@ -88,10 +88,10 @@ async function loadAgent(file: string, clock: Clock): Promise<Agent> {
 
 /** A module may wait for something at its top level, but not for ever. */
 function withinTime(clock: Clock, loading: Promise<unknown>): Promise<unknown> {
-  return new Promise((resolve, reject) => {
+  return new Promise((loaded, reject) => {
     const timer = clock.setTimer(AGENT_LOAD_MAX_MS, () => {
       reject(new Error(`it did not finish loading within ${AGENT_LOAD_MAX_MS / 1000} s`));
     });
-    loading.then(resolve, reject).finally(() => timer.cancel());
+    loading.then(loaded, reject).finally(() => timer.cancel());
   });
 }

@@ -100,9 +100,6 @@ export class Call {
   #streamsOpened = 0;
   #afters = 0;
   #wasConnecting = false;
-  #greetings = 0;
-  /** Messages that the agent had begun when it was asked to speak up. */
-  #spokenBefore = -1;
   readonly #link: ModelLink;
   readonly #announcedWallMs: number;
   #firstStreamAtMs: number | undefined;
@@ -148,12 +145,10 @@ export class Call {
       callerActiveAtMs: () => this.#conversation.callerActiveAtMs(),
       activeAtMs: () => this.#conversation.activeAtMs(),
       onReprompt: () => {
-        if (this.#state.name !== 'live') return;
-        this.#spokenBefore = this.#conversation.messagesBegun;
-        this.#conversation.ask(callerSilent(Math.round(deps.idleRepromptMs / 1000)));
+        if (this.#state.name === 'live') this.#conversation.ask(callerSilent(deps.idleRepromptMs / 1000));
       },
-      // A model that did not even ask again is the one that is silent.
-      onIdle: () => this.post({ type: this.#isMuteSince(this.#spokenBefore) ? 'modelMute' : 'callerIdle' }),
+      // Where the model has never said a word, it is not the caller who is silent.
+      onIdle: () => this.post({ type: this.#conversation.messagesBegun === 0 ? 'modelMute' : 'callerIdle' }),
     });
   }
 
@@ -349,6 +344,7 @@ export class Call {
     switch (effect.do) {
       case 'greet':
         this.#idle.start();
+        this.#timers.arm('greetingStart', GREETING_START_MAX_MS);
         return this.#greet();
       case 'dropStream':
         return this.#dropStream();
@@ -401,22 +397,13 @@ export class Call {
     });
   }
 
-  /** Some models ignore a text now and then: the greeting is asked for once more. A model that ignores that too is
-   * mute, and the caller is told. */
-  #greetAgain(): void {
-    if (this.#state.name !== 'live' || !this.#isMuteSince(0)) return;
-    if (this.#greetings > 1) return this.post({ type: 'modelMute' });
-    this.#greet();
-  }
-
   #greet(): void {
-    this.#greetings += 1;
-    this.#timers.arm('greetingStart', GREETING_START_MAX_MS);
     this.#conversation.greet(this.#options.agent.greeting);
   }
 
-  #isMuteSince(messages: number): boolean {
-    return this.#conversation.messagesBegun === messages;
+  /** Some models ignore a text now and then: the greeting is asked for once more, not left to the idle reprompt. */
+  #greetAgain(): void {
+    if (this.#state.name === 'live' && this.#conversation.messagesBegun === 0) this.#greet();
   }
 
   #onToolCall(functionCalls: readonly FunctionCall[]): void {

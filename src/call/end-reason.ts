@@ -13,7 +13,7 @@ export const END_REASONS = [
   'caller_idle',
   /** The model could not be reached when the call began. */
   'model_unreachable',
-  /** The model's connection was lost in the call, or it said nothing when it was asked to speak. */
+  /** The model's connection was lost in the call, or it never said a word. */
   'model_lost',
   /** The carrier's socket was lost and did not come back. */
   'carrier_lost',

@@ -20,7 +20,7 @@ export function keyPressed(digit: string): string {
 }
 
 export function callerSilent(seconds: number): string {
-  return `The caller has said nothing for ${seconds} seconds. Ask whether they are still there.`;
+  return `The caller has said nothing for ${Math.round(seconds)} seconds. Ask whether they are still there.`;
 }
 
 export const CALL_MUST_END = 'The call must end now. Say goodbye in one short sentence.';

@@ -51,11 +51,16 @@ interface ReadBody {
   readonly params: WebhookParams;
 }
 
-/** Twilio's own words on a stream that failed; they say nothing of the caller. */
+/** Of Twilio's own words on a stream that failed. */
 const STREAM_ERROR_MAX_CHARS = 200;
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
 const AMPERSAND = 0x26;
+
+/** Error codes have five digits; anything longer may be a telephone number. */
+function withoutNumbers(text: string): string {
+  return text.replace(/\+?\d[\d\s().-]{5,}\d/g, '…');
+}
 
 function bodyType(request: { headers: { 'content-type'?: string | undefined } }): string {
   return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -202,9 +207,9 @@ class Webhooks {
     if (event === 'stream-error') {
       const text = single(params, 'StreamError') ?? '';
       // The exact form of StreamError is not documented; the code is a five-digit number beginning with 3.
-      const streamErrorCode = /\b3\d{4}\b/.exec(text)?.[0];
+      const streamErrorCode = /\b3\d{4}\b/.exec(`${single(params, 'StreamErrorCode') ?? ''} ${text}`)?.[0];
       log.warn(
-        { ...fields, streamErrorCode, streamError: text.slice(0, STREAM_ERROR_MAX_CHARS) },
+        { ...fields, streamErrorCode, streamError: withoutNumbers(text).slice(0, STREAM_ERROR_MAX_CHARS) },
         `Twilio reports a stream error, code ${streamErrorCode ?? 'unknown'}`,
       );
     } else log.info(fields, 'Twilio reports a stream event');

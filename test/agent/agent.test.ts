@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { defineAgent, definePlugin, defineTool } from '../../src/agent/agent.js';
 import { loadAgents } from '../../src/agent/agent-catalog.js';
+import { systemClock } from '../../src/clock.js';
 import { ConfigError } from '../../src/errors.js';
 import { PACKAGE_ROOT } from '../../src/package-root.js';
 import { silentLog } from '../../src/observe/log.js';
@@ -59,8 +60,7 @@ describe('the catalog', () => {
   };
   write(
     'good.mjs',
-    "import { systemClock } from '../../src/clock.js';
-import { defineAgent } from 'earshot';\nexport default defineAgent({ name: 'good', instruction: 'x' });\n",
+    "import { defineAgent } from 'earshot';\nexport default defineAgent({ name: 'good', instruction: 'x' });\n",
   );
   write(
     'typed.ts',
@@ -102,7 +102,12 @@ import { defineAgent } from 'earshot';\nexport default defineAgent({ name: 'good
   it('loads every agent that ships', async () => {
     const warned: object[] = [];
     const log = { ...silentLog, warn: (fields: object) => void warned.push(fields) };
-    const catalog = await loadAgents({ clock: systemClock, selected: 'support', folder: join(PACKAGE_ROOT, 'agents'), log });
+    const catalog = await loadAgents({
+      clock: systemClock,
+      selected: 'support',
+      folder: join(PACKAGE_ROOT, 'agents'),
+      log,
+    });
     expect(catalog.default.name).toBe('support');
     expect(warned).toEqual([]);
   });

@@ -64,3 +64,27 @@ describe('a silent caller', () => {
     expect(rig.view(callSid).endReason).toBe('caller_idle');
   });
 });
+
+describe('a model that never says a word', () => {
+  it('is not taken for an idle caller: the caller hears an apology', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.call();
+    await rig.advance(60_000);
+    expect(model.texts.filter((text) => text.includes('word for word'))).toHaveLength(2);
+    expect(rig.view(callSid)).toMatchObject({ endReason: 'model_lost' });
+    expect(stream.ear.playedMs).toBeGreaterThan(4_000);
+  });
+});
+
+describe('a model that stops in the middle of its turn', () => {
+  it('leaves the caller neither in dead air nor waiting for its end at a goodbye', async () => {
+    const rig = new CallRig();
+    const { callSid, model } = await rig.greeted();
+    model.say('One moment', 1_203, { generationComplete: false, turnComplete: false });
+    await rig.advance(17_000);
+    expect(model.texts.at(-1)).toContain('said nothing');
+    model.listener.onToolCall([{ id: 'c', name: 'end_call', args: {} }]);
+    await rig.advance(6_000);
+    expect(rig.hungUp).toEqual([callSid]);
+  });
+});

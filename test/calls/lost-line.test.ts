@@ -97,6 +97,8 @@ describe('a lost carrier socket', () => {
     stream.lose();
     await rig.advance(2_500);
     rig.reopen(callSid);
+    await rig.advance(100);
+    rig.models[0]!.say('Hello, how can I help?', 1_000);
     await rig.advance(120_000);
     expect(rig.view(callSid).endReason).toBe('caller_idle');
   });
