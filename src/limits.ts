@@ -16,10 +16,14 @@ export const MULAW_SILENCE = 0xff;
 
 // --- Model to caller ----------------------------------------------------------------------------------------
 
-/** How far ahead of the caller's ear we send. Enough to ride out a late timer, little enough to clear at once. */
-export const PLAYOUT_LEAD_MS = 160;
-/** Sound in one carrier message: fewer messages cost less CPU, longer ones make `heard` coarser. */
+/** How far ahead of the caller's ear we send at most. Enough to ride out a late timer, little enough to clear at once. */
+export const PLAYOUT_LEAD_MS = 200;
+/** Sound in one carrier message. At 60 ms the calls cost the same, because marks come oftener then (bench/calls.mjs). */
 export const PLAYOUT_MESSAGE_MS = 40;
+/** Sound written at once: two messages a system call, which is most of what a message costs. */
+export const PLAYOUT_BATCH_MS = 2 * PLAYOUT_MESSAGE_MS;
+/** A batch may go this much early, on the caller's own frame, so that pacing needs no wake-up of its own. */
+export const PLAYOUT_EARLY_MS = 20;
 /** A mark at least this often tells what the caller has heard. */
 export const MARK_INTERVAL_MS = 160;
 /** Speech waiting to be played, as mu-law (8 kB a second). Twilio itself drops beyond 10 minutes (31931). */
@@ -228,6 +232,10 @@ export const CALL_SERVER_READY_MAX_MS = 30_000;
 export const CALL_SERVER_STOP_MAX_MS = 10_000;
 
 assert(PLAYOUT_LEAD_MS % PLAYOUT_MESSAGE_MS === 0, 'the lead is a whole number of messages');
+assert(
+  PLAYOUT_LEAD_MS - PLAYOUT_BATCH_MS - PLAYOUT_EARLY_MS >= 100,
+  'a batch is due with time in hand for a late timer',
+);
 assert(MARK_INTERVAL_MS % PLAYOUT_MESSAGE_MS === 0, 'a mark follows a whole number of messages');
 assert(PLAYOUT_MESSAGE_MS % FRAME_MS === 0, 'a message is a whole number of frames');
 assert(PLAYOUT_LEAD_MS >= 100 && PLAYOUT_LEAD_MS <= 200, 'the lead rides out timers and clears at once');

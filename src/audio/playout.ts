@@ -17,35 +17,31 @@ import {
   MULAW_BYTES_PER_MS,
   MULAW_FRAME_BYTES,
   MULAW_SILENCE,
+  PLAYOUT_BATCH_MS,
+  PLAYOUT_EARLY_MS,
   PLAYOUT_LEAD_MS,
   PLAYOUT_MESSAGE_MS,
   PLAYOUT_QUEUE_MAX_MS,
   UTTERANCES_MAX,
 } from '../limits.js';
 import { HeardPosition } from './heard-position.js';
+import type { PlayoutSink } from './playout-sink.js';
 import { SoundQueue } from './sound-queue.js';
 import { StartBuffer } from './start-buffer.js';
 import { UtteranceRecord, type Utterance } from './utterance.js';
 
 const MESSAGE_BYTES = PLAYOUT_MESSAGE_MS * MULAW_BYTES_PER_MS;
 const QUEUE_MAX_BYTES = PLAYOUT_QUEUE_MAX_MS * MULAW_BYTES_PER_MS;
-/** A message is due when this much is left at the carrier: then the lead is full again and never more. */
-const DUE_LEFT_MS = PLAYOUT_LEAD_MS - PLAYOUT_MESSAGE_MS;
+/** A batch is due when only this much is left at the carrier, */
+const DUE_LEFT_MS = PLAYOUT_LEAD_MS - PLAYOUT_BATCH_MS - PLAYOUT_EARLY_MS;
+/** and messages follow one another until the lead is full and never more. */
+const FULL_LEFT_MS = PLAYOUT_LEAD_MS - PLAYOUT_MESSAGE_MS;
 /** Less than a message waits for more sound until only this much is left at the carrier. */
 const PART_DUE_LEFT_MS = PLAYOUT_LEAD_MS / 2;
 /** Node's timers fire up to a millisecond early by the fractional clock; shorter waits are not worth a timer. */
 const TIMER_SLACK_MS = 1;
 /** How often a full carrier socket is looked at again. */
 const STALL_CHECK_MS = PLAYOUT_MESSAGE_MS;
-
-export interface PlayoutSink {
-  /** Sends sound and, in the same write, a mark behind it. `mulaw` is a view valid only during this call. */
-  send(mulaw: Uint8Array, markName: string | undefined): void;
-  sendMark(name: string): void;
-  sendClear(): void;
-  /** Bytes accepted but not yet given to the kernel. */
-  readonly bufferedAmount: number;
-}
 
 /** `model`: sound came too late. `late`: sound was there, but this process was too late to send it. */
 export type UnderrunCause = 'model' | 'late';
@@ -102,6 +98,9 @@ export class Playout {
   /** The carrier's socket was full when sound was due. */
   #stalled = false;
   #pumping = false;
+  /** A message of this batch was sent: the next ones need not wait until they are due. */
+  #filling = false;
+  #earlyMs = 0;
   #closed = false;
   #timer: Timer | undefined;
   #timerAtMs = Number.POSITIVE_INFINITY;
@@ -230,6 +229,14 @@ export class Playout {
     return true;
   }
 
+  /** The process is awake for this call anyway: a batch that is due within PLAYOUT_EARLY_MS goes now. Cheap when none is. */
+  nudge(): void {
+    if (this.#timerAtMs - this.#clock.nowMs() > PLAYOUT_EARLY_MS) return;
+    this.#earlyMs = PLAYOUT_EARLY_MS;
+    this.#pump();
+    this.#earlyMs = 0;
+  }
+
   /** A mark came back from the carrier; any string will do. */
   onMark(name: string): void {
     if (this.#closed) return;
@@ -268,10 +275,13 @@ export class Playout {
   #pump(): void {
     if (this.#pumping || this.#closed) return;
     this.#pumping = true;
+    this.#filling = false;
+    this.#sink.cork();
     try {
       do this.#wakeAtMs = Number.POSITIVE_INFINITY;
       while (this.#step(this.#clock.nowMs()));
     } finally {
+      this.#sink.uncork();
       this.#pumping = false;
       this.#arm();
     }
@@ -397,12 +407,15 @@ export class Playout {
       this.#wakeBy(this.#startBuffer.deadlineMs);
       return false;
     }
-    const dueLeftMs = utterance.ended || waiting >= MESSAGE_BYTES ? DUE_LEFT_MS : PART_DUE_LEFT_MS;
-    if (leftMs > dueLeftMs + TIMER_SLACK_MS) {
+    const isWhole = utterance.ended || waiting >= MESSAGE_BYTES;
+    const dueLeftMs = isWhole ? DUE_LEFT_MS : PART_DUE_LEFT_MS;
+    const mayLeaveMs = isWhole && this.#filling ? FULL_LEFT_MS : dueLeftMs + this.#earlyMs;
+    if (leftMs > mayLeaveMs + TIMER_SLACK_MS) {
       this.#wakeBy(this.#position.playedOutAtMs - dueLeftMs);
       return false;
     }
     this.#send(utterance, nowMs);
+    this.#filling = true;
     return true;
   }
 

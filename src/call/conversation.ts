@@ -102,6 +102,7 @@ export class Conversation {
 
   onCallerMedia(mulaw: Uint8Array, timestampMs: number): void {
     this.#caller.onMedia(mulaw, timestampMs);
+    this.#playout.nudge();
   }
 
   onAgentAudio(pcm24k: Uint8Array): void {
@@ -346,6 +347,8 @@ export class Conversation {
       send: (mulaw: Uint8Array, markName: string | undefined) => streamOf()?.sendMedia(mulaw, markName),
       sendMark: (name: string) => streamOf()?.sendMark(name),
       sendClear: () => streamOf()?.sendClear(),
+      cork: () => streamOf()?.cork(),
+      uncork: () => streamOf()?.uncork(),
       get bufferedAmount(): number {
         return streamOf()?.bufferedAmount ?? 0;
       },

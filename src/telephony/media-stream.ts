@@ -36,6 +36,9 @@ export interface MediaStream {
   sendMedia(mulaw: Uint8Array, markName?: string): void;
   sendMark(name: string): void;
   sendClear(): void;
+  /** What is sent between these goes out in one write, in order. Never nested; a no-op once closed. */
+  cork(): void;
+  uncork(): void;
   /** Closes with a WebSocket close handshake, bounded; then terminates. Idempotent. */
   close(): void;
   /** Cuts the socket at once. Idempotent. */

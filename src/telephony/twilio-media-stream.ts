@@ -64,6 +64,9 @@ export class TwilioMediaStream implements MediaStream {
   /** Token bucket of messages; below zero it is debt. */
   #tokens = CARRIER_MESSAGES_PER_SECOND_MAX;
   #tokensAtMs: number;
+  #corked = false;
+  /** Frames sent while corked. */
+  #waiting = '';
 
   constructor(parts: TwilioMediaStreamParts) {
     this.streamSid = parts.start.streamSid;
@@ -137,8 +140,20 @@ export class TwilioMediaStream implements MediaStream {
     return !this.#over && this.#ws.readyState === WebSocket.OPEN && this.#socket.writable;
   }
 
+  cork(): void {
+    this.#corked = true;
+  }
+
+  uncork(): void {
+    this.#corked = false;
+    const frames = this.#waiting;
+    this.#waiting = '';
+    if (this.#canSend()) this.#write(frames);
+  }
+
   #write(frames: string): void {
-    if (frames !== '') this.#socket.write(frames, 'latin1');
+    if (this.#corked) this.#waiting += frames;
+    else if (frames !== '') this.#socket.write(frames, 'latin1');
   }
 
   #receive(data: Buffer, isBinary: boolean): void {

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import type { Clock } from '../../src/clock.js';
 import { MULAW_BYTES_PER_MS } from '../../src/limits.js';
-import { Playout, type PlayoutObserver, type PlayoutSink } from '../../src/audio/playout.js';
+import { Playout, type PlayoutObserver } from '../../src/audio/playout.js';
+import type { PlayoutSink } from '../../src/audio/playout-sink.js';
 import type { Utterance } from '../../src/audio/utterance.js';
 import { CarrierEar } from '../support/carrier-ear.js';
 import { VirtualClock } from '../support/virtual-clock.js';
@@ -78,6 +79,12 @@ export class PlayoutLine implements PlayoutSink, PlayoutObserver {
     }).length;
   }
 
+  /** 0 unless the playout left the sink corked. */
+  corked = 0;
+  /** System calls that a real sink would have made. */
+  writes = 0;
+  #sentAtCork = 0;
+
   /** An utterance with this much sound, still open. */
   say(ms: number): Utterance {
     const utterance = this.playout.startUtterance();
@@ -99,6 +106,16 @@ export class PlayoutLine implements PlayoutSink, PlayoutObserver {
   sendClear(): void {
     this.sent.push({ atMs: this.timeMs, kind: 'clear', bytes: 0, mark: undefined });
     this.ear.clear();
+  }
+
+  cork(): void {
+    this.corked += 1;
+    this.#sentAtCork = this.sent.length;
+  }
+
+  uncork(): void {
+    this.corked -= 1;
+    if (this.sent.length > this.#sentAtCork) this.writes += 1;
   }
 
   onFirstSent(utterance: Utterance): void {

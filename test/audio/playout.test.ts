@@ -5,8 +5,9 @@ import {
   MARK_INTERVAL_MS,
   MULAW_FRAME_BYTES,
   MULAW_SILENCE,
+  PLAYOUT_BATCH_MS,
+  PLAYOUT_EARLY_MS,
   PLAYOUT_LEAD_MS,
-  PLAYOUT_MESSAGE_MS,
   PLAYOUT_QUEUE_MAX_MS,
   START_BUFFER_DECAY_MS,
   START_BUFFER_MAX_MS,
@@ -18,8 +19,39 @@ import {
 } from '../../src/limits.js';
 import { PlayoutLine, soundOf, tellingSound } from './playout-line.js';
 
+/** The first batch behind the lead is due when this much of it was played. */
+const BATCH_DUE_MS = PLAYOUT_BATCH_MS + PLAYOUT_EARLY_MS;
+
 describe('Playout sending', () => {
-  it('starts at once with the lead and then sends a message every 40 ms on an absolute schedule', () => {
+  it('sends a batch in one write, and never leaves the sink corked', () => {
+    const line = new PlayoutLine();
+    const utterance = line.say(1_000);
+    line.clock.advance(500);
+    line.playout.clear();
+    line.playout.endUtterance(utterance);
+    line.clock.advance(500);
+    expect(line.corked).toBe(0);
+    expect(line.writes).toBeLessThanOrEqual(1 + Math.ceil(500 / PLAYOUT_BATCH_MS) + 1);
+  });
+
+  it('sends a batch up to 20 ms early when it is nudged, never more than the lead, and nothing when none is due', () => {
+    const line = new PlayoutLine();
+    line.say(1_000);
+    line.clock.advance(BATCH_DUE_MS - PLAYOUT_EARLY_MS - 1);
+    line.playout.nudge();
+    expect(line.sentMs).toBe(PLAYOUT_LEAD_MS);
+    line.clock.advance(1);
+    line.playout.nudge();
+    expect(line.sentMs).toBe(PLAYOUT_LEAD_MS + PLAYOUT_BATCH_MS);
+    for (let at = 0; at < 900; at += 7) {
+      line.clock.advance(7);
+      line.playout.nudge();
+    }
+    expect(line.ear.queuedMaxMs).toBeLessThanOrEqual(PLAYOUT_LEAD_MS);
+    expect(line.ear.stretches()).toHaveLength(1);
+  });
+
+  it('starts at once with the lead and then sends two messages every 80 ms on an absolute schedule', () => {
     const line = new PlayoutLine();
     const utterance = line.say(1_000);
     line.playout.endUtterance(utterance);
@@ -27,7 +59,9 @@ describe('Playout sending', () => {
     const media = line.sent.filter(({ kind }) => kind === 'media');
     expect(media).toHaveLength(25);
     expect(media.map(({ atMs }) => atMs)).toEqual(
-      Array.from({ length: 25 }, (_, index) => Math.max(0, index - 3) * PLAYOUT_MESSAGE_MS),
+      Array.from({ length: 25 }, (_, index) =>
+        index < 5 ? 0 : BATCH_DUE_MS + Math.floor((index - 5) / 2) * PLAYOUT_BATCH_MS,
+      ),
     );
     expect(line.ear.queuedMaxMs).toBe(PLAYOUT_LEAD_MS);
     expect(line.ear.stretches()).toHaveLength(1);
@@ -118,7 +152,7 @@ describe('Playout sending', () => {
     const line = new PlayoutLine();
     const utterance = line.say(180);
     expect(line.sentMs).toBe(160);
-    line.clock.advance(79);
+    line.clock.advance(160 - PLAYOUT_LEAD_MS / 2 - 1);
     expect(line.sentMs).toBe(160);
     line.clock.advance(1);
     expect(line.sentMs).toBe(180);
@@ -356,7 +390,7 @@ describe('Playout running dry', () => {
     line.clock.advance(2_000);
     line.playout.endUtterance(utterance);
     line.clock.advance(100);
-    expect(line.events).toEqual(['first 1', 'underrun 260 late', 'heard 1', 'drained']);
+    expect(line.events).toEqual(['first 1', 'underrun 220 late', 'heard 1', 'drained']);
     expect(line.ear.heard()).toEqual(Buffer.from(soundOf(1_000)));
     expect(line.ear.queuedMaxMs).toBe(PLAYOUT_LEAD_MS);
     expect(line.playout.startBufferMs).toBe(START_BUFFER_MIN_MS);
@@ -367,7 +401,7 @@ describe('Playout running dry', () => {
     const utterance = line.say(1_000);
     line.clock.stall(400);
     line.playout.push(utterance, soundOf(1_000));
-    expect(line.events).toEqual(['first 1', 'underrun 240 late']);
+    expect(line.events).toEqual(['first 1', 'underrun 200 late']);
     expect(line.playout.startBufferMs).toBe(START_BUFFER_MIN_MS);
   });
 

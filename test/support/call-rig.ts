@@ -135,6 +135,8 @@ export class FakeStream implements MediaStream {
     this.sent.push('clear');
     this.ear.clear();
   }
+  cork(): void {}
+  uncork(): void {}
   close(): void {
     this.#end(1000);
   }

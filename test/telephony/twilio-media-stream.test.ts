@@ -203,6 +203,30 @@ describe('what we say to the carrier', () => {
     expect(caller.texts.includes('binary')).toBe(false);
   });
 
+  it('goes out in one write, in order, when it is sent between cork and uncork', async () => {
+    const door = await open();
+    const { caller, stream } = await door.call();
+    stream.cork();
+    stream.sendMedia(SOUND);
+    stream.sendMedia(SOUND, 'g1:1');
+    stream.sendClear();
+    expect(stream.bufferedAmount).toBe(0);
+    stream.uncork();
+    stream.cork();
+    stream.uncork();
+    await until(() => caller.frames.length === 4);
+    expect(caller.frames.map((frame) => (frame as { event: string }).event)).toEqual([
+      'media',
+      'media',
+      'mark',
+      'clear',
+    ]);
+    stream.cork();
+    stream.sendMark('late');
+    stream.terminate();
+    stream.uncork();
+  });
+
   it('arrives whole for any length and any mark, between pings and pongs of both sides', async () => {
     const door = await open();
     const { caller, stream } = await door.call();
