@@ -25,7 +25,7 @@ const PCM24K_BYTES_PER_MS = 48;
 export const CALLS_HELP = `node bench/calls.mjs [options]   (build first: npm run build)
   --calls LIST      numbers of calls, by commas (50,100,200)
   --seconds N       measured seconds a run (10)
-  --warmup N        seconds before that (3)
+  --warmup N        seconds before that (10): by then the hot code is compiled
   --rounds N        how often each is run, alternating (1)
   --only TARGET     relay or server
   --against REV     also run this commit of the server, alternating with the present one
@@ -38,7 +38,7 @@ function readOptions(args) {
     options: {
       calls: { type: 'string', default: '50,100,200' },
       seconds: { type: 'string', default: '10' },
-      warmup: { type: 'string', default: '3' },
+      warmup: { type: 'string', default: '10' },
       rounds: { type: 'string', default: '1' },
       only: { type: 'string' },
       against: { type: 'string' },
