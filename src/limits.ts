@@ -50,8 +50,8 @@ export const MARKS_UNRETURNED_MAX = 512;
 
 /** After `interrupted`, sound is late until `turnComplete`, but no longer than this: a new answer takes longer. */
 export const LATE_TURN_MAX_MS = 1_000;
-/** A stray chunk may follow the cut turn's `turnComplete` by this much. */
-export const LATE_TURN_GRACE_MS = 100;
+/** A stray chunk may follow the cut turn's `turnComplete` by this much, unless the caller's next turn comes first. */
+export const LATE_TURN_GRACE_MS = 250;
 /** Words of a message may follow its `turnComplete` by this much. */
 export const LATE_WORDS_MAX_MS = 500;
 /** `turnComplete` may be missing: a turn whose sound ended and was heard this long ago is over when the next begins. */

@@ -29,7 +29,7 @@ import { PACKAGE_ROOT, packageVersion } from './package-root.js';
 import { CARRIER_ANOMALIES } from './telephony/carrier-anomaly.js';
 import { MEDIA_REFUSALS, MediaStreamServer } from './telephony/media-stream-server.js';
 import { TwilioCallControl } from './telephony/twilio-call-control.js';
-import { MEDIA_PATH } from './telephony/twiml.js';
+import { MEDIA_PATH, renderVoiceAnswer } from './telephony/twiml.js';
 import { STREAM_EVENTS, WEBHOOK_REFUSALS, createWebhooks } from './telephony/webhooks.js';
 
 export interface RunningServer {
@@ -178,6 +178,8 @@ function createMediaServer(config: Config, parts: DoorParts & { clock: Clock }):
 
 function createHttpServer(config: Config, parts: DoorParts & { media: MediaStreamServer }): Server {
   const { log, metrics, calls, media } = parts;
+  // What TwiML takes to load and compile would otherwise be the first caller's wait.
+  renderVoiceAnswer({ kind: 'stream', token: 'warm-up' }, 'https://localhost');
   const app = express();
   app.disable('x-powered-by');
   app.use(

@@ -96,14 +96,13 @@ export class AgentLeg {
   messageForWords(): AgentMessage | undefined {
     if (this.#isLate()) return undefined;
     this.#endOverdueTurn();
-    const last = this.#messages.at(-1) ?? this.#lastHeard;
-    if (
-      this.current === undefined &&
-      last !== undefined &&
-      this.#options.clock.nowMs() < this.#lateWordsUntilMs
-    )
-      return last;
-    return this.current ?? this.#openTurn();
+    const { current } = this;
+    if (current !== undefined) return current;
+    // Only sound makes an unheard message give way: words behind its `turnComplete` may be its own, late.
+    const last = this.#messages.at(-1);
+    const isUnheard = last?.turnOver === true && !last.isHeard && !this.#held.includes(last);
+    if (isUnheard || this.#options.clock.nowMs() < this.#lateWordsUntilMs) return last ?? this.#lastHeard;
+    return this.#openTurn();
   }
 
   /** The model has no more sound in this generation: the tail of the filter follows and the utterance ends. */
@@ -158,7 +157,7 @@ export class AgentLeg {
       this.#discardRest(nowMs);
       // Some late words may be discarded now: none behind them may join the message, or it would have a hole.
       this.#lateWordsUntilMs = Number.NEGATIVE_INFINITY;
-    }
+    } else this.#lateWordsUntilMs = nowMs + LATE_WORDS_MAX_MS;
     if (held) this.#held = [...this.#messages];
     else this.#closeAll(true);
     return !held;

@@ -36,6 +36,11 @@ export function identify(webhook: VoiceWebhook, appName: string, invocationId: s
     userId: isNumber ? from : `anonymous:${callSid}`,
     sessionId: callSid,
     callerVerified: isNumber && FULLY_ATTESTED.test(webhook.stirVerstat ?? ''),
-    callDirection: webhook.direction?.startsWith('outbound') === true ? 'outbound' : 'inbound',
+    callDirection: callDirectionOf(webhook),
   };
+}
+
+/** Who called whom: Twilio's `outbound-api` and `outbound-dial` are calls that we placed. */
+export function callDirectionOf(webhook: VoiceWebhook): 'inbound' | 'outbound' {
+  return webhook.direction?.startsWith('outbound') === true ? 'outbound' : 'inbound';
 }

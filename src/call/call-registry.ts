@@ -13,6 +13,7 @@ import type { Log } from '../observe/log.js';
 import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../telephony/media-stream.js';
 import type { CallStatus, VoiceAnswer, VoiceDoor, VoiceWebhook } from '../telephony/voice-door.js';
 import { Call, type CallDeps } from './call.js';
+import { callDirectionOf } from './call-identity.js';
 
 export interface CallRegistryOptions {
   readonly agents: Pick<AgentCatalog, 'default' | 'find' | 'names'>;
@@ -65,7 +66,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
     if (this.#draining !== undefined || !this.hasRoom) {
       const cause = this.draining ? 'draining' : this.#options.callsMax > 0 ? 'MAX_CALLS' : 'event-loop lag';
       this.#log.warn({ callSid, cause, calls: this.#calls.size }, 'call refused: busy');
-      this.#observer.onCallEnded('inbound', 'busy', 0);
+      this.#observer.onCallEnded(callDirectionOf(webhook), 'busy', 0);
       return { kind: 'busy' };
     }
     const call = new Call({

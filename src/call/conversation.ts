@@ -63,7 +63,7 @@ export class Conversation {
   #messagesBegun = 0;
   #otherActivityAtMs: number;
   #keyPressedAtMs = Number.NEGATIVE_INFINITY;
-  /** Why open messages are closed, once the call is over. */
+  /** The call is over: a message that is still open was not cut by the caller. */
   #over = false;
 
   constructor(options: ConversationOptions) {

@@ -41,7 +41,7 @@ function whole(ms: number): string {
 }
 
 /** Rows of the table: what was measured, and the figure. */
-export function statisticsRows(statistics: CallStatistics): [string, string][] {
+function statisticsRows(statistics: CallStatistics): [string, string][] {
   const { turnLatenciesMs: turns, bargeIns, firstSoundMs } = statistics;
   const cut = bargeIns.filter((bargeIn) => bargeIn.cleared).map((bargeIn) => bargeIn.silenceAfterMs);
   return [

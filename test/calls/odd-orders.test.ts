@@ -194,3 +194,36 @@ describe('when the caller’s words come in odd orders', () => {
     expect(rig.seen('onBargeInClear')).toEqual([]);
   });
 });
+
+describe('late words', () => {
+  it('of a message that is still being heard neither cut it nor open another', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    model.say('one two three four five six', 4_000);
+    await rig.advance(700);
+    model.listener.onOutputTranscription(' seven');
+    await rig.advance(4_000);
+    expect(stream.sent).not.toContain('clear');
+    expect(rig.view(callSid).messages.at(-1)).toMatchObject({
+      text: 'one two three four five six seven',
+      interrupted: false,
+    });
+    expect(rig.seen('onStreamStarted')).toHaveLength(2);
+  });
+
+  it('of a message that a transcribed caller cut are not put into the next answer', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    model.say('alpha bravo charlie delta', 4_000, { turnComplete: false });
+    await rig.advance(600);
+    await rig.speak(stream, 400);
+    model.listener.onInputTranscription('stop');
+    expect(stream.sent).toContain('clear');
+    model.listener.onOutputTranscription(' echo foxtrot');
+    await rig.advance(1_500);
+    model.say('Sure.', 1_000);
+    await rig.advance(1_500);
+    expect(rig.view(callSid).messages.at(-1)).toMatchObject({ role: 'model', text: 'Sure.' });
+    expect(rig.seen('onStreamStarted')).toHaveLength(3);
+  });
+});
