@@ -37,7 +37,7 @@ describe('the dashboards', () => {
     for (const expr of asked) {
       const used = [...expr.matchAll(/earshot_[a-z_]+/g)].map(([name]) => name.replace(/_bucket$/, ''));
       expect(used.length).toBeGreaterThan(0);
-      for (const name of used) expect(names, expr).toContain(name);
+      expect(used.filter((name) => !names.has(name))).toEqual([]);
     }
   });
 
