@@ -45,6 +45,8 @@ export class AgentLeg {
   #discardUntilMs = Number.NEGATIVE_INFINITY;
   /** The cut turn's `turnComplete` has not come yet. */
   #awaitsTurnComplete = false;
+  /** Text was sent since the last message began. */
+  #isAnswerDue = false;
   #greetingStartedAtMs: number | undefined;
   #nextIsGreeting = false;
   /** Messages that a held interruption will cut when its time comes. */
@@ -119,7 +121,8 @@ export class AgentLeg {
   onTurnComplete(): void {
     if (this.#awaitsTurnComplete) {
       this.#awaitsTurnComplete = false;
-      this.#discardUntilMs = this.#options.clock.nowMs() + LATE_TURN_GRACE_MS;
+      const graceMs = this.#isAnswerDue ? 0 : LATE_TURN_GRACE_MS;
+      this.#discardUntilMs = this.#options.clock.nowMs() + graceMs;
       return;
     }
     this.onGenerationComplete();
@@ -133,6 +136,12 @@ export class AgentLeg {
   /** The caller's next turn has reached the model: behind the cut turn's `turnComplete` nothing is late any more. */
   onCallerTurn(): void {
     if (!this.#awaitsTurnComplete) this.#discardUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Text was sent that the model answers. It cuts the model's turn, and the answer may follow at once. */
+  onAsked(): void {
+    this.#isAnswerDue = true;
+    this.onCallerTurn();
   }
 
   onToolCall(): void {
@@ -239,6 +248,7 @@ export class AgentLeg {
       this.interrupt(false);
     }
     this.#toolSinceTurn = false;
+    this.#isAnswerDue = false;
     if (this.#messages.length >= AGENT_MESSAGES_MAX) this.#closeOldest();
     const message = new AgentMessage({ playout, isGreeting: this.#nextIsGreeting });
     this.#nextIsGreeting = false;

@@ -160,7 +160,7 @@ export class Conversation {
 
   /** Text that the model answers; what it does not know yet goes in front. */
   ask(text: string): void {
-    this.#agent.onCallerTurn();
+    this.#agent.onAsked();
     this.#otherActivityAtMs = this.#clock.nowMs();
     this.#model?.sendText(this.#withNote(text));
   }

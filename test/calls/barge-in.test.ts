@@ -101,6 +101,23 @@ describe('when the caller cuts in', () => {
     expect(rig.seen('onStreamEnded')).toEqual([['done'], ['interrupted']]);
   });
 
+  it('hears the answer to a key from its first sound, though the key itself cut the agent off', async () => {
+    const rig = new CallRig();
+    const { callSid, stream, model } = await rig.greeted();
+    model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
+    await rig.advance(1_000);
+    stream.listener!.onDtmf('5');
+    model.listener.onInterrupted();
+    model.listener.onAudio(tone(200));
+    model.listener.onTurnComplete(undefined);
+    const playedMs = stream.ear.playedMs;
+    await rig.advance(20);
+    model.say('Five it is.', 1_000);
+    await rig.advance(1_500);
+    expect(stream.ear.playedMs - playedMs).toBeGreaterThanOrEqual(1_000);
+    expect(rig.view(callSid).messages.at(-1)).toMatchObject({ text: 'Five it is.', interrupted: false });
+  });
+
   it('hears the next turn even when turnComplete of the cut one never comes', async () => {
     const rig = new CallRig();
     const { callSid, model } = await rig.greeted();
