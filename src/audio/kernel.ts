@@ -60,7 +60,7 @@ function instantiate(): KernelExports {
   return new WebAssembly.Instance(new WebAssembly.Module(wasm)).exports as KernelExports;
 }
 
-export class Kernel {
+class Kernel {
   readonly #wasm = instantiate();
   /** Longest input of one `upsample` (mu-law bytes) and one `decimate` (PCM16 bytes). */
   readonly upBlockBytes = valueOf(this.#wasm.UP_BLOCK_MAX);

@@ -17,7 +17,7 @@ import { callStatistics } from './call-statistics.js';
 import { fetchCallView, type CallView } from './call-view.js';
 import { Phone } from './phone.js';
 import type { PhoneRecord } from './phone-record.js';
-import { readCallerSound, writeWav } from './sound-file.js';
+import { checkWritable, readCallerSound, writeWav } from './sound-file.js';
 
 export interface CallCommandDeps {
   readonly clock: Clock;
@@ -49,6 +49,7 @@ export async function runCallCommand(deps: CallCommandDeps): Promise<number> {
       return 0;
     }
     const voice = await readCallerSound(options.file);
+    await checkWritable(options.out);
     server = await findServer(options, deps);
     return await placeCall(options, voice, server, deps);
   } catch (error) {
@@ -105,8 +106,14 @@ async function placeCall(
   await watching;
   display?.done();
   const record = phone.record();
-  if (record.durationMs > 0) await writeHeard(options, record);
-  await report({ record, url: server.url, token, options, clock, print });
+  await report({ record, url: server.url, token, clock, print });
+  if (record.durationMs > 0) {
+    // A disk that has filled up meanwhile costs the recording, not the transcript.
+    await writeHeard(options, record).then(
+      () => print(`What the caller heard: ${options.out}`),
+      (error: unknown) => (failure ??= error),
+    );
+  }
   if (failure !== undefined) print(`call: ${errorText(failure)}`);
   else if (record.streams.length === 0) print('call: the server took the call but opened no media stream');
   else return 0;
@@ -158,12 +165,11 @@ interface ReportOptions {
   readonly record: PhoneRecord;
   readonly url: string;
   readonly token: string | undefined;
-  readonly options: CallOptions;
   readonly clock: Clock;
   readonly print: (text: string) => void;
 }
 
-async function report({ record, url, token, options, clock, print }: ReportOptions): Promise<void> {
+async function report({ record, url, token, clock, print }: ReportOptions): Promise<void> {
   const view = await finalView(url, record.callSid, token, clock);
   print('');
   if ('missing' in view) print(`No transcript: ${view.missing}.`);
@@ -176,7 +182,6 @@ async function report({ record, url, token, options, clock, print }: ReportOptio
   const reason = 'missing' in view || typeof view.endReason !== 'string' ? '' : `, reason ${view.endReason}`;
   print('');
   print(`Ended by the ${record.endedBy ?? 'caller'}${reason}.`);
-  if (record.durationMs > 0) print(`What the caller heard: ${options.out}`);
 }
 
 async function finalView(

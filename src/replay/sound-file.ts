@@ -3,9 +3,10 @@
  * heard as WAV. Every refusal is an AudioError (`sound_file_invalid`) that names the file and what is wrong with it.
  * Container and sample formats are wavefile's work, companding alawmulaw's, the change of rate ours.
  */
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, readFile, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { extname } from 'node:path';
+import { dirname, extname } from 'node:path';
 import { AudioError, errorText } from '../errors.js';
 import { CALLER_SOUND_MAX_MS, MULAW_BYTES_PER_MS, MULAW_SILENCE, SOUND_FILE_MAX_BYTES } from '../limits.js';
 import { toTelephoneRate } from './caller-resampler.js';
@@ -179,6 +180,20 @@ export async function writeWav(path: string, left: Uint8Array, right?: Uint8Arra
   }
   try {
     await writeFile(path, wav.toBuffer());
+  } catch (error) {
+    throw invalid(path, `cannot be written (${errorText(error)})`, error);
+  }
+}
+
+/** Throws now what `writeWav` would throw after a whole call, where the place is known to be no good. */
+export async function checkWritable(path: string): Promise<void> {
+  const place = await stat(path).then(
+    (found) => (found.isFile() ? path : undefined),
+    () => dirname(path),
+  );
+  try {
+    if (place === undefined) throw new Error('it is not a file');
+    await access(place, constants.W_OK);
   } catch (error) {
     throw invalid(path, `cannot be written (${errorText(error)})`, error);
   }

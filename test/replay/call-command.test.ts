@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -125,6 +125,29 @@ describe('a call by command', () => {
     expect(text).toContain('Ended by the caller, reason caller_hung_up.');
     expect(text).toContain('agent speaks');
     expect(text).toContain(join(folder, 'heard.wav'));
+  });
+
+  it('does not call when the recording could not be written anyway', async () => {
+    for (const out of [join(folder, 'nowhere', 'heard.wav'), folder]) {
+      printed = [];
+      expect(await run(['--url', server.url, '--out', out])).toBe(1);
+      expect(printed.join('\n')).toContain(`${out}: cannot be written`);
+    }
+    expect(server.streams).toEqual([]);
+  });
+
+  it('prints the transcript though the recording could not be written after all', async () => {
+    answerWith(tone(300, 880));
+    const out = join(folder, 'gone', 'heard.wav');
+    await mkdir(join(folder, 'gone'));
+    const calling = run(['--url', server.url, '--out', out], { env: { CONSOLE_TOKEN: 'secret' } });
+    await until(() => server.streams.length === 1);
+    await rm(join(folder, 'gone'), { recursive: true });
+    expect(await calling).toBe(1);
+    const text = printed.join('\n');
+    expect(text).toContain('agent   Hello, how can I —');
+    expect(text).toContain('cannot be written');
+    expect(text).not.toContain('What the caller heard');
   });
 
   it('writes both sides with --stereo, and does without a transcript that it may not read', async () => {
