@@ -17,6 +17,15 @@ export interface Clock {
   setTimer(delayMs: number, fire: () => void): Timer;
 }
 
+/** Time that stands still between the events of one call; `call/call-clock.ts` says why. */
+export interface CallTime extends Clock {
+  /** Something arrives from outside: time moves on to the present, and timers that are due fire first. Called where a
+   * socket's message or a request is read, before anything about it is decided. */
+  enter(): void;
+  /** The present by the machine's clock, on the same scale as `nowMs`; for measuring how long our own work takes. */
+  realMs(): number;
+}
+
 class SystemTimer implements Timer {
   readonly #handle: NodeJS.Timeout;
 

@@ -7,6 +7,7 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Agent, AgentContext } from './agent/agent.js';
 import { type AgentCatalog, loadAgents } from './agent/agent-catalog.js';
+import { CallClock } from './call/call-clock.js';
 import { liveSetup } from './call/live-setup.js';
 import type { Clock } from './clock.js';
 import { type Config, startWarnings } from './config.js';
@@ -115,7 +116,7 @@ async function* checkModel(
   }
   try {
     const named = catalog.names.map((name) => catalog.find(name)).filter((agent) => agent !== undefined);
-    for (const agent of new Set([catalog.default, ...named])) yield await tryAgent(model, agent);
+    for (const agent of new Set([catalog.default, ...named])) yield await tryAgent(model, agent, deps.clock);
   } finally {
     await model.close();
   }
@@ -136,12 +137,15 @@ function strangersCall(agent: Agent): AgentContext {
   };
 }
 
-async function tryAgent(model: Model, agent: Agent): Promise<Finding> {
+async function tryAgent(model: Model, agent: Agent, clock: Clock): Promise<Finding> {
   const about = `model for agent ${agent.name}`;
   try {
     const setup = liveSetup(agent, strangersCall(agent));
     const { listener, closed } = deafListener();
-    const connection = await model.connectLive(setup, listener, new AbortController().signal);
+    const connection = await model.connectLive(setup, listener, new AbortController().signal, {
+      clock: new CallClock(clock),
+      tap: undefined,
+    });
     connection.close();
     await closed;
     return { about, state: 'ok', text: `${model.name} accepted the agent’s setup` };

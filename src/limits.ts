@@ -14,6 +14,12 @@ export const MULAW_FRAME_BYTES = FRAME_MS * MULAW_BYTES_PER_MS;
 /** mu-law code of digital silence (positive zero). */
 export const MULAW_SILENCE = 0xff;
 
+// --- Time ---------------------------------------------------------------------------------------------------
+
+/** A call's timer that runs at most this late finds the time at which it was due; beyond it, the time that it is. Lag
+ * of this size is Node's own rounding and other calls' work, and no listener can tell. */
+export const CLOCK_LATE_MAX_MS = 5;
+
 // --- Model to caller ----------------------------------------------------------------------------------------
 
 /** How far ahead of the caller's ear we send at most. Enough to ride out a late timer, little enough to clear at once. */

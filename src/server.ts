@@ -119,18 +119,17 @@ export async function openModel(config: Config, { clock, log }: ServerDeps): Pro
       apiKey: 'rehearsal',
       modelName: 'rehearsal',
       baseUrl: service.url,
-      clock,
       log,
     });
     return { name: 'rehearsal', connectLive, close: () => service.close() };
   }
   const { GEMINI_MODEL: modelName, gemini } = config;
-  const connectLive = createGeminiConnectLive({ ...gemini, modelName, clock, log });
+  const connectLive = createGeminiConnectLive({ ...gemini, modelName, log });
   return { name: modelName, connectLive, close: async () => {} };
 }
 
-function createCallControl(config: Config, { clock, log }: ServerDeps): TwilioCallControl {
-  return new TwilioCallControl({ ...twilioRest(config), clock, random: uniformRandom, log });
+function createCallControl(config: Config, { log }: ServerDeps): TwilioCallControl {
+  return new TwilioCallControl({ ...twilioRest(config), random: uniformRandom, log });
 }
 
 /** The REST settings, as the call control and the doctor take them. */
@@ -164,7 +163,7 @@ function createMediaServer(config: Config, parts: DoorParts & { clock: Clock }):
   const { log, metrics, calls, clock } = parts;
   return new MediaStreamServer({
     ...trustOf(config),
-    accept: (start, stream) => calls.acceptStream(start, stream),
+    accept: (start, stream, early) => calls.acceptStream(start, stream, early),
     // A draining server still takes the streams of calls that it announced.
     isDraining: () => false,
     clock,

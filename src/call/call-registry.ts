@@ -4,15 +4,22 @@
  */
 import type { Agent } from '../agent/agent.js';
 import type { AgentCatalog } from '../agent/agent-catalog.js';
+import type { WebhookRequest } from '../call-tap.js';
 import type { Clock, Timer } from '../clock.js';
 import type { CallBook, CallView } from '../console/call-view.js';
 import { type CallSid, parseCallSid } from '../ids.js';
 import { DRAIN_MAX_MS, ENDED_CALLS_MAX, PREWARMS_MAX } from '../limits.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
-import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../telephony/media-stream.js';
+import type {
+  AcceptedStream,
+  EarlyMessages,
+  MediaStream,
+  MediaStreamStart,
+} from '../telephony/media-stream.js';
 import type { CallStatus, VoiceAnswer, VoiceDoor, VoiceWebhook } from '../telephony/voice-door.js';
-import { Call, type CallDeps } from './call.js';
+import { Call } from './call.js';
+import type { CallDeps } from './call-deps.js';
 import { callDirectionOf } from './call-identity.js';
 
 export interface CallRegistryOptions {
@@ -52,8 +59,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
   onVoice(webhook: VoiceWebhook): VoiceAnswer {
     const { callSid } = webhook;
     const known = this.#calls.get(callSid);
-    if (known !== undefined)
-      return known.isEnding ? { kind: 'hangup' } : { kind: 'stream', token: known.token };
+    if (known !== undefined) return this.#repeated(known, webhook.request);
     if (this.#ended.has(callSid)) return { kind: 'hangup' };
     const agent = this.#agentOf(webhook);
     if (agent === undefined) {
@@ -80,10 +86,14 @@ export class CallRegistry implements VoiceDoor, CallBook {
     return { kind: 'stream', token: call.token };
   }
 
-  onAfter(callSid: CallSid): VoiceAnswer {
+  onAfter(callSid: CallSid, request: WebhookRequest): VoiceAnswer {
     const call = this.#calls.get(callSid);
-    if (call !== undefined) return call.answerAfterStream();
+    if (call !== undefined) {
+      call.enter(request);
+      return call.answerAfterStream();
+    }
     const ended = this.#ended.get(callSid);
+    ended?.trail?.enter(request);
     if (ended === undefined) {
       // Its server is gone. Going on with the same conversation needs a shared store, which is not built yet.
       this.#log.warn({ callSid }, 'a call came back that this server does not know');
@@ -92,18 +102,25 @@ export class CallRegistry implements VoiceDoor, CallBook {
     return ended.owesApology ? { kind: 'apology' } : { kind: 'hangup' };
   }
 
-  onStatus(callSid: CallSid, status: CallStatus): void {
-    if (FINAL_STATUSES.has(status)) this.#calls.get(callSid)?.post({ type: 'callerHungUp' });
+  onStatus(callSid: CallSid, status: CallStatus, request: WebhookRequest): void {
+    const call = this.#calls.get(callSid);
+    (call ?? this.#ended.get(callSid)?.trail)?.enter(request);
+    if (FINAL_STATUSES.has(status)) call?.post({ type: 'callerHungUp' });
+  }
+
+  onAnswered(callSid: CallSid, status: number, xml: string): void {
+    (this.#calls.get(callSid) ?? this.#ended.get(callSid)?.trail)?.answered(status, xml);
   }
 
   /** Decides about a media stream: the call must have been announced, and the token be its own and unused. */
   acceptStream(
     start: MediaStreamStart,
     stream: MediaStream,
-  ): MediaStreamListener | { readonly refused: string } {
+    early: EarlyMessages,
+  ): AcceptedStream | { readonly refused: string } {
     const call = this.#calls.get(start.callSid);
     if (call === undefined) return { refused: 'no webhook announced this call' };
-    return call.acceptStream(start, stream);
+    return call.acceptStream(start, stream, early);
   }
 
   get draining(): boolean {
@@ -130,7 +147,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
   hangUp(callSid: string): boolean {
     const sid = parseCallSid(callSid);
     const call = sid === undefined ? undefined : this.#calls.get(sid);
-    call?.post({ type: 'operatorHangsUp' });
+    call?.order('hangup');
     return call !== undefined;
   }
 
@@ -151,7 +168,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
       this.#log.info({ calls: this.#calls.size }, 'draining: no new calls are taken');
       this.#draining.deadline = this.#clock.setTimer(DRAIN_MAX_MS, () => {
         this.#log.warn({ calls: this.#calls.size }, 'the drain’s limit is reached: running calls are ended');
-        for (const call of this.#calls.values()) call.post({ type: 'drainDeadline' });
+        for (const call of this.#calls.values()) call.order('drainDeadline');
       });
       this.#settleDrain();
     }
@@ -160,7 +177,13 @@ export class CallRegistry implements VoiceDoor, CallBook {
 
   /** Ends every call at once, without a word. */
   close(): void {
-    for (const call of this.#calls.values()) call.abandon();
+    for (const call of this.#calls.values()) call.order('abandon');
+  }
+
+  /** A known call's voice webhook has come once more. */
+  #repeated(known: Call, request: WebhookRequest): VoiceAnswer {
+    known.enter(request);
+    return known.isEnding ? { kind: 'hangup' } : { kind: 'stream', token: known.token };
   }
 
   #agentOf(webhook: VoiceWebhook): Agent | undefined {
@@ -176,7 +199,8 @@ export class CallRegistry implements VoiceDoor, CallBook {
 
   #onEnded(call: Call): void {
     this.#calls.delete(call.callSid);
-    this.#ended.set(call.callSid, { view: call.view(), owesApology: call.owesApology });
+    const trail = call.isTapped ? call : undefined;
+    this.#ended.set(call.callSid, { view: call.view(), owesApology: call.owesApology, trail });
     for (const oldest of this.#ended.keys()) {
       if (this.#ended.size <= ENDED_CALLS_MAX) break;
       this.#ended.delete(oldest);
@@ -195,6 +219,8 @@ export class CallRegistry implements VoiceDoor, CallBook {
 interface EndedCall {
   readonly view: CallView;
   readonly owesApology: boolean;
+  /** Webhooks that come after a recorded call's end belong to its recording. */
+  readonly trail: Pick<Call, 'enter' | 'answered'> | undefined;
 }
 
 class Drain {

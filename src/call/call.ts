@@ -3,12 +3,11 @@
  * and the carrier's stream, and carries out what `transition` decides. Sound does not pass through the mailbox; the
  * conversation joins it. What a listener throws ends this call with an apology and no other.
  */
-import { timingSafeEqual } from 'node:crypto';
 import type { Agent } from '../agent/agent.js';
-import type { Clock } from '../clock.js';
+import type { CallOrder, CallTap, WebhookRequest } from '../call-tap.js';
 import type { CallView } from '../console/call-view.js';
 import { errorText } from '../errors.js';
-import { type CallSid, newId, newStreamToken } from '../ids.js';
+import { type CallSid, newId } from '../ids.js';
 import {
   CUT_MAX_MS,
   FAREWELL_MAX_MS,
@@ -20,19 +19,17 @@ import {
   STREAM_RETURN_TIMEOUT_MS,
   TICK_MS,
 } from '../limits.js';
+import type { FunctionCall, LiveClose, LiveConnection, LiveSetup } from '../model/live-connection.js';
 import type {
-  ConnectLive,
-  FunctionCall,
-  LiveClose,
-  LiveConnection,
-  LiveSetup,
-} from '../model/live-connection.js';
-import type { CallObserver } from '../observe/call-observer.js';
-import type { Log } from '../observe/log.js';
-import type { CallControl } from '../telephony/call-control.js';
-import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../telephony/media-stream.js';
+  AcceptedStream,
+  EarlyMessages,
+  MediaStream,
+  MediaStreamStart,
+} from '../telephony/media-stream.js';
 import type { VoiceAnswer, VoiceWebhook } from '../telephony/voice-door.js';
 import { answerTools } from './built-in-tools.js';
+import { CallClock } from './call-clock.js';
+import type { CallDeps } from './call-deps.js';
 import { carrierListener } from './carrier-events.js';
 import {
   type CallEffect,
@@ -45,29 +42,14 @@ import {
 import { CallTimers } from './call-timers.js';
 import { Conversation } from './conversation.js';
 import { type CallIdentity, identify } from './call-identity.js';
-import type { EndReason } from './end-reason.js';
+import { type EndReason, EXPLAINED_ENDS } from './end-reason.js';
 import { IdleWatch } from './idle-watch.js';
 import { CALLER_IS_BACK, CALL_MUST_END, callerSilent, keyPressed } from './line-texts.js';
 import { liveSetup } from './live-setup.js';
 import { Mailbox } from './mailbox.js';
 import { type ConversationEvent, liveListener } from './live-events.js';
 import { ModelLink } from './model-link.js';
-import type { Prompts } from './prompts.js';
-
-/** What every call of a server shares. */
-export interface CallDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly observer: CallObserver;
-  readonly connectLive: ConnectLive;
-  readonly callControl: CallControl;
-  readonly prompts: Prompts;
-  readonly modelName: string;
-  /** 0 = no limit, for each of these. */
-  readonly callMaxMs: number;
-  readonly idleRepromptMs: number;
-  readonly greetingProtectionMs: number;
-}
+import { StreamTicket } from './stream-ticket.js';
 
 export interface CallOptions {
   readonly webhook: VoiceWebhook;
@@ -77,17 +59,10 @@ export interface CallOptions {
   readonly onEnded: (call: Call) => void;
 }
 
-/** Ends of ours that the caller must have been told about. */
-const EXPLAINED_ENDS: ReadonlySet<EndReason> = new Set([
-  'model_unreachable',
-  'model_lost',
-  'carrier_lost',
-  'server_draining',
-  'internal_error',
-]);
-
 export class Call {
   readonly identity: CallIdentity;
+  readonly #clock: CallClock;
+  readonly #tap: CallTap | undefined;
   readonly #options: CallOptions;
   readonly #deps: CallDeps;
   readonly #conversation: Conversation;
@@ -95,7 +70,7 @@ export class Call {
   readonly #timers: CallTimers<CallTimer | 'tick' | 'greetingStart'>;
   readonly #idle: IdleWatch;
   #state: CallState = INITIAL_CALL_STATE;
-  #token: string | undefined;
+  readonly #ticket = new StreamTicket();
   #stream: MediaStream | undefined;
   #streamsOpened = 0;
   #afters = 0;
@@ -111,14 +86,18 @@ export class Call {
     this.#deps = deps;
     this.identity = identify(webhook, agent.name, newId());
     this.#announcedWallMs = deps.clock.wallMs();
+    this.#clock = new CallClock(deps.clock);
+    this.#tap = deps.openTap?.(this.identity, this.#clock);
+    if (this.#tap !== undefined) this.#clock.onStall = (dueMs, nowMs) => this.#tap?.stalled(dueMs, nowMs);
+    this.#tap?.webhook(webhook.request);
     this.#mailbox = new Mailbox({
       handle: (event) => this.#handle(event),
       eventsMax: MAILBOX_MAX,
       onOverflow: () => this.#finish('internal_error'),
     });
-    this.#timers = new CallTimers(deps.clock, (name) => this.#onTimer(name));
+    this.#timers = new CallTimers(this.#clock, (name) => this.#onTimer(name));
     this.#conversation = new Conversation({
-      clock: deps.clock,
+      clock: this.#clock,
       observer: deps.observer,
       prompts: deps.prompts,
       greetingProtectionMs: deps.greetingProtectionMs,
@@ -140,7 +119,7 @@ export class Call {
       },
     });
     this.#idle = new IdleWatch({
-      clock: deps.clock,
+      clock: this.#clock,
       repromptMs: deps.idleRepromptMs,
       callerActiveAtMs: () => this.#conversation.callerActiveAtMs(),
       activeAtMs: () => this.#conversation.activeAtMs(),
@@ -158,8 +137,7 @@ export class Call {
 
   /** The one-time token of the next media stream; another one after it was used. */
   get token(): string {
-    this.#token ??= newStreamToken();
-    return this.#token;
+    return this.#ticket.token;
   }
 
   get isEnding(): boolean {
@@ -181,6 +159,10 @@ export class Call {
 
   get timerCount(): number {
     return this.#timers.size;
+  }
+
+  get isTapped(): boolean {
+    return this.#tap !== undefined;
   }
 
   /** Ended for a reason that the caller has not been told. */
@@ -207,6 +189,26 @@ export class Call {
     this.#mailbox.post(event);
   }
 
+  /** A webhook about the call, or an order, has come in: what it leads to happens now. */
+  enter(request?: WebhookRequest): void {
+    this.#clock.enter();
+    if (request !== undefined) this.#tap?.webhook(request);
+  }
+
+  /** The answer to the webhook of last `enter`. */
+  answered(status: number, xml: string): void {
+    this.#tap?.webhookAnswered(status, xml);
+  }
+
+  /** What an operator, or the server itself, wants of the call. */
+  order(order: CallOrder): void {
+    this.#clock.enter();
+    this.#tap?.ordered(order);
+    if (order === 'hangup') this.post({ type: 'operatorHangsUp' });
+    else if (order === 'drainDeadline') this.post({ type: 'drainDeadline' });
+    else this.#finish('server_draining');
+  }
+
   /** What follows the stream, asked by the carrier at `/twilio/after`. */
   answerAfterStream(): VoiceAnswer {
     if (this.isEnding) {
@@ -223,19 +225,21 @@ export class Call {
   acceptStream(
     start: MediaStreamStart,
     stream: MediaStream,
-  ): MediaStreamListener | { readonly refused: string } {
+    early: EarlyMessages,
+  ): AcceptedStream | { readonly refused: string } {
     if (this.isEnding) return { refused: 'the call is ending' };
-    if (this.#token === undefined || !sameToken(this.#token, start.customParameters['token'])) {
+    if (!this.#ticket.redeem(start.customParameters['token'])) {
       return { refused: 'the token is wrong or used' };
     }
-    this.#token = undefined;
+    this.#clock.enter();
+    const tap = this.#tap?.carrierOpened(early);
     this.#streamsOpened += 1;
     this.#afters = Math.max(this.#afters, this.#streamsOpened - 1);
     const previous = this.#stream;
     if (previous !== undefined) this.#dropStream();
     previous?.close();
     this.#stream = stream;
-    this.#firstStreamAtMs ??= this.#deps.clock.nowMs();
+    this.#firstStreamAtMs ??= this.#clock.nowMs();
     this.#deps.observer.onCallActive(1);
     // Beyond the cap on prewarms the model is connected only now that the caller is there.
     if (this.#state.name === 'announced' && !this.#wasConnecting) this.#connect();
@@ -246,22 +250,18 @@ export class Call {
     if (this.#state.name === 'announced' && this.#state.model === 'connecting' && !this.#link.isAlive)
       this.#connect();
     this.post({ type: 'streamStarted' });
-    return carrierListener({
+    const listener = carrierListener({
       call: this,
       conversation: this.#conversation,
       isCurrent: () => this.#stream === stream,
       onClosed: (code) =>
         log.info({ callSid: this.callSid, streamSid: stream.streamSid, code }, 'media stream closed'),
     });
-  }
-
-  /** The server is closing: nothing is said any more. */
-  abandon(): void {
-    this.#finish('server_draining');
+    return { listener, scope: { clock: this.#clock, tap } };
   }
 
   view(): CallView {
-    const untilMs = this.#endedAtMs ?? this.#deps.clock.nowMs();
+    const untilMs = this.#endedAtMs ?? this.#clock.realMs();
     return {
       callSid: this.callSid,
       agent: this.identity.appName,
@@ -430,7 +430,10 @@ export class Call {
       this.#deps.log.error({ callSid, agent, cause: errorText(error) }, 'the agent has no instruction');
       return this.post({ type: 'modelFailed' });
     }
-    this.#link.connect(setup, liveListener(this, this.#conversation));
+    this.#link.connect(setup, liveListener(this, this.#conversation), {
+      clock: this.#clock,
+      tap: this.#tap?.modelConnecting(),
+    });
   }
 
   #onModelReady(model: LiveConnection): void {
@@ -462,7 +465,8 @@ export class Call {
   }
 
   #cutLine(): void {
-    void this.#deps.callControl.hangUp(this.callSid).then((outcome) => {
+    const scope = { clock: this.#clock, tap: this.#tap?.rest };
+    void this.#deps.callControl.hangUp(this.callSid, scope).then((outcome) => {
       this.#deps.log.debug({ callSid: this.callSid, outcome: outcome.kind }, 'the line was to be cut');
       this.guard(() => this.post({ type: 'lineCut' }));
     });
@@ -471,7 +475,7 @@ export class Call {
   /** Nothing of the call stays alive behind this: timers, model, stream, sound. */
   #finish(reason: EndReason): void {
     if (this.#endedAtMs !== undefined) return;
-    this.#endedAtMs = this.#deps.clock.nowMs();
+    this.#endedAtMs = this.#clock.nowMs();
     this.#state = { name: 'ended', reason };
     this.#idle.stop();
     this.#link.close();
@@ -487,12 +491,7 @@ export class Call {
       { callSid: this.callSid, endReason: reason, durationMs: Math.round(durationMs) },
       'call ended',
     );
+    this.#tap?.finished(reason);
     this.#options.onEnded(this);
   }
-}
-
-function sameToken(expected: string, given: string | undefined): boolean {
-  const wanted = Buffer.from(expected);
-  const shown = Buffer.from(given ?? '');
-  return wanted.length === shown.length && timingSafeEqual(wanted, shown);
 }

@@ -9,7 +9,7 @@ import { CallerUpsampler } from '../audio/caller-upsampler.js';
 import { Playout } from '../audio/playout.js';
 import type { Utterance } from '../audio/utterance.js';
 import { VoiceActivity } from '../audio/voice-activity.js';
-import type { Clock } from '../clock.js';
+import type { CallTime } from '../clock.js';
 import type { MessageView } from '../console/call-view.js';
 import {
   EARLY_KEYS_MAX,
@@ -35,7 +35,7 @@ export interface ConversationEvents {
 }
 
 export interface ConversationOptions {
-  readonly clock: Clock;
+  readonly clock: CallTime;
   readonly observer: CallObserver;
   readonly prompts: Prompts;
   readonly greetingProtectionMs: number;
@@ -44,7 +44,7 @@ export interface ConversationOptions {
 }
 
 export class Conversation {
-  readonly #clock: Clock;
+  readonly #clock: CallTime;
   readonly #options: ConversationOptions;
   readonly #playout: Playout;
   readonly #decimator = new AgentDecimator();
@@ -113,10 +113,10 @@ export class Conversation {
 
   /** `interrupted` was read: `clear` is written before anything else happens. */
   onInterrupted(): void {
-    const readAtMs = this.#clock.nowMs();
+    const readAtMs = this.#clock.realMs();
     const wasSpeaking = !this.#playout.isSilent;
     if (this.#agent.interrupt(true) && wasSpeaking)
-      this.#options.observer.onBargeInClear(this.#clock.nowMs() - readAtMs);
+      this.#options.observer.onBargeInClear(this.#clock.realMs() - readAtMs);
   }
 
   /** Twice a second. */

@@ -26,3 +26,12 @@ export const END_REASONS = [
 ] as const;
 
 export type EndReason = (typeof END_REASONS)[number];
+
+/** Ends of ours that the caller must have been told about. */
+export const EXPLAINED_ENDS: ReadonlySet<EndReason> = new Set([
+  'model_unreachable',
+  'model_lost',
+  'carrier_lost',
+  'server_draining',
+  'internal_error',
+]);

@@ -2,6 +2,7 @@
  * A call's connection to its model: connecting, connected, lost or closed by us. At most one at a time. Reconnecting
  * within a call is not built yet; this is where it will be.
  */
+import type { SocketScope } from '../call-tap.js';
 import { AppError, errorText } from '../errors.js';
 import type { CallSid } from '../ids.js';
 import { ModelConnectError } from '../model/gemini-connect-error.js';
@@ -42,11 +43,11 @@ export class ModelLink {
     return this.#model !== undefined || this.#connecting !== undefined;
   }
 
-  connect(setup: LiveSetup, listener: LiveListener): void {
+  connect(setup: LiveSetup, listener: LiveListener, scope: SocketScope): void {
     const { connectLive, log, callSid, onReady, onFailed } = this.#options;
     const connecting = new AbortController();
     this.#connecting = connecting;
-    connectLive(setup, listener, connecting.signal).then(
+    connectLive(setup, listener, connecting.signal, scope).then(
       (model) => {
         if (this.#connecting !== connecting) return model.close();
         this.#connecting = undefined;

@@ -2,12 +2,13 @@
  * The times of a call's turns, as the metrics define them: when a turn began, its first event, its deltas, its first
  * sound on the line. Reads no sound and keeps no words.
  */
-import type { Clock } from '../clock.js';
+import type { CallTime } from '../clock.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { AgentMessage } from './agent-message.js';
 
 export interface TurnClockOptions {
-  readonly clock: Clock;
+  /** What is measured ends when our own work is done, not when the call's time says that it began. */
+  readonly clock: Pick<CallTime, 'realMs' | 'nowMs'>;
   readonly observer: CallObserver;
   readonly modelName: () => string;
   /** The last voiced caller frame, by the clock; undefined before the first. */
@@ -56,14 +57,14 @@ export class TurnClock {
     observer.onFirstEvent(
       message.isGreeting ? 'greeting' : 'reply',
       modelName(),
-      clock.nowMs() - startedAtMs,
+      clock.realMs() - startedAtMs,
     );
   }
 
   /** The first sound of `message` was written to the carrier. */
   onFirstSent(message: AgentMessage): void {
     if (this.#awaited?.message !== message) return;
-    this.#options.observer.onTurnLatency(this.#options.clock.nowMs() - this.#awaited.startedAtMs);
+    this.#options.observer.onTurnLatency(this.#options.clock.realMs() - this.#awaited.startedAtMs);
     this.#awaited = undefined;
   }
 

@@ -5,6 +5,7 @@
  * when a conversion fails, and lets a bad frame end the process as an unhandled rejection. Here each of these is an
  * error or a skipped frame, and a failed connect leaves nothing open.
  */
+import type { Duplex } from 'node:stream';
 import {
   GoogleGenAI,
   type Live,
@@ -12,7 +13,8 @@ import {
   type Session,
   setDefaultBaseUrls,
 } from '@google/genai';
-import type { Clock, Timer } from '../clock.js';
+import type { SocketScope } from '../call-tap.js';
+import type { Timer } from '../clock.js';
 import { ModelError } from '../errors.js';
 import { MODEL_CONNECT_TIMEOUT_MS, MODEL_EARLY_MESSAGES_MAX } from '../limits.js';
 import type { Log } from '../observe/log.js';
@@ -39,7 +41,8 @@ export type GeminiConnectOptions = {
   readonly modelName: string;
   /** Another host, e.g. the rehearsal model's; `http:` means an unencrypted socket. */
   readonly baseUrl?: string;
-  readonly clock: Clock;
+  /** The connection under each WebSocket; default: TCP, or TLS, to the URL's host. */
+  readonly openConnection?: () => Duplex;
   readonly log: Log;
   /** Told of everything that was not as documented, as often as it happens. */
   readonly observe?: (oddity: GeminiOddity) => void;
@@ -86,7 +89,7 @@ interface GeminiClient {
   readonly live: Live;
   readonly modelName: string;
   readonly capabilities: ModelCapabilities;
-  readonly clock: Clock;
+  readonly openConnection: (() => Duplex) | undefined;
   readonly log: Log;
   readonly mask: MaskSecrets;
   readonly audioDecoder: GeminiAudioDecoder;
@@ -100,6 +103,7 @@ class ConnectAttempt implements SocketListener {
   readonly #client: GeminiClient;
   readonly #listener: LiveListener;
   readonly #signal: AbortSignal;
+  readonly #scope: SocketScope;
   readonly #resolve: (connection: LiveConnection) => void;
   readonly #reject: (error: ModelConnectError) => void;
   readonly #timer: Timer;
@@ -118,6 +122,7 @@ class ConnectAttempt implements SocketListener {
     options: {
       listener: LiveListener;
       signal: AbortSignal;
+      scope: SocketScope;
       resolve: (connection: LiveConnection) => void;
       reject: (error: ModelConnectError) => void;
     },
@@ -125,9 +130,10 @@ class ConnectAttempt implements SocketListener {
     this.#client = client;
     this.#listener = options.listener;
     this.#signal = options.signal;
+    this.#scope = options.scope;
     this.#resolve = options.resolve;
     this.#reject = options.reject;
-    this.#timer = client.clock.setTimer(MODEL_CONNECT_TIMEOUT_MS, () => {
+    this.#timer = options.scope.clock.setTimer(MODEL_CONNECT_TIMEOUT_MS, () => {
       const message = `The model was not ready within ${MODEL_CONNECT_TIMEOUT_MS} ms`;
       this.#fail(new ModelConnectError('model_connect_timeout', message));
     });
@@ -184,7 +190,13 @@ class ConnectAttempt implements SocketListener {
   #createSocket(url: string, headers: Record<string, string>, callbacks: SdkSocketCallbacks): SdkSocket {
     // The SDK may have been waiting for credentials while the attempt was given up.
     if (this.#settled) throw new Error('the connect attempt is over');
-    const socket = new GeminiSocket({ url, headers, clock: this.#client.clock, listener: this });
+    const socket = new GeminiSocket({
+      url,
+      headers,
+      scope: this.#scope,
+      listener: this,
+      openConnection: this.#client.openConnection,
+    });
     this.#sdk = callbacks;
     this.#socket = socket;
     return {
@@ -279,7 +291,7 @@ export function createGeminiConnectLive(options: GeminiConnectOptions): ConnectL
     live: createGeminiSdk(options).live,
     modelName: options.modelName,
     capabilities,
-    clock: options.clock,
+    openConnection: options.openConnection,
     log: options.log,
     mask: maskSecrets(secret === undefined ? [] : [secret]),
     audioDecoder: new GeminiAudioDecoder(),
@@ -296,12 +308,12 @@ export function createGeminiConnectLive(options: GeminiConnectOptions): ConnectL
     const { modelName } = options;
     options.log.warn({ modelName }, 'this live model is not known; it gets the setup that every model takes');
   }
-  return (setup, listener, signal) =>
+  return (setup, listener, signal, scope) =>
     new Promise((resolve, reject) => {
       if (signal.aborted) {
         reject(new ModelConnectError('model_connect_aborted', 'Connecting to the model was called off'));
         return;
       }
-      new ConnectAttempt(client, { listener, signal, resolve, reject }).begin(setup);
+      new ConnectAttempt(client, { listener, signal, scope, resolve, reject }).begin(setup);
     });
 }

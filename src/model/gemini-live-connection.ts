@@ -84,7 +84,7 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
     const bytes = Buffer.isBuffer(pcm16k)
       ? pcm16k
       : Buffer.from(pcm16k.buffer, pcm16k.byteOffset, pcm16k.byteLength);
-    const frame = audioFrame(bytes);
+    const frame = this.#socket.isTapped ? undefined : audioFrame(bytes);
     if (frame === undefined) this.#socket.send(audioMessage(bytes));
     else this.#socket.sendFrame(frame);
   }

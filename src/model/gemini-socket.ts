@@ -4,8 +4,10 @@
  * follows whatever happened, and that nothing it calls back can throw into the SDK. It knows no Gemini message.
  */
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { WebSocket, type ClientOptions, type RawData } from 'ws';
-import type { Clock, Timer } from '../clock.js';
+import type { SocketScope } from '../call-tap.js';
+import type { Timer } from '../clock.js';
 import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES } from '../limits.js';
 
 /** How the socket ended. `error` is as thrown: it may hold the URL and with it the API key. */
@@ -42,7 +44,8 @@ export class GeminiSocket {
   listener: SocketListener;
   readonly #url: string;
   readonly #headers: Record<string, string>;
-  readonly #clock: Clock;
+  readonly #scope: SocketScope;
+  readonly #openConnection: (() => Duplex) | undefined;
   #socket: WebSocket | undefined;
   /** The connection under the WebSocket, from its upgrade on. */
   #raw: Socket | undefined;
@@ -53,12 +56,14 @@ export class GeminiSocket {
   constructor(options: {
     url: string;
     headers: Record<string, string>;
-    clock: Clock;
+    scope: SocketScope;
     listener: SocketListener;
+    openConnection?: (() => Duplex) | undefined;
   }) {
     this.#url = withoutDoubleSlash(options.url);
     this.#headers = options.headers;
-    this.#clock = options.clock;
+    this.#scope = options.scope;
+    this.#openConnection = options.openConnection;
     this.listener = options.listener;
   }
 
@@ -74,12 +79,24 @@ export class GeminiSocket {
       perMessageDeflate: false,
       maxPayload: MODEL_PAYLOAD_MAX_BYTES,
       closeTimeout: MODEL_CLOSE_MAX_MS,
+      // http.request takes any Duplex; the published type says Socket.
+      ...(this.#openConnection && { createConnection: this.#openConnection as () => Socket }),
     };
+    const { clock, tap } = this.#scope;
     const socket = new WebSocket(this.#url, options);
     this.#socket = socket;
     socket.on('upgrade', (response) => (this.#raw = response.socket));
-    socket.on('open', () => this.listener.onOpen());
-    socket.on('message', (data: RawData) => this.listener.onText(textOf(data)));
+    socket.on('open', () => {
+      clock.enter();
+      tap?.opened();
+      this.listener.onOpen();
+    });
+    socket.on('message', (data: RawData, isBinary) => {
+      clock.enter();
+      const text = textOf(data);
+      tap?.received(text, isBinary);
+      this.listener.onText(text);
+    });
     socket.on('unexpected-response', (_request, response) => {
       this.#httpStatus = response.statusCode;
       socket.terminate();
@@ -89,7 +106,9 @@ export class GeminiSocket {
       socket.terminate();
     });
     socket.on('close', (code, reason) => {
+      clock.enter();
       this.#closeTimer?.cancel();
+      tap?.ended(code, this.#httpStatus === undefined ? reason.toString('utf8') : `HTTP ${this.#httpStatus}`);
       this.listener.onEnd({
         code,
         reason: reason.toString('utf8'),
@@ -101,7 +120,14 @@ export class GeminiSocket {
 
   /** Sends a text frame; a no-op unless the socket is open. */
   send(text: string): void {
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(text);
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    this.#scope.tap?.sent(text);
+    this.#socket.send(text);
+  }
+
+  /** Whether somebody must be told the text of each frame. */
+  get isTapped(): boolean {
+    return this.#scope.tap !== undefined;
   }
 
   /** Sends a frame that is complete already, in one write; a no-op unless the socket is open. It takes the frame over. */
@@ -114,12 +140,15 @@ export class GeminiSocket {
     const socket = this.#socket;
     if (socket === undefined || this.#closeTimer !== undefined) return;
     if (socket.readyState === WebSocket.CLOSED) return;
-    this.#closeTimer = this.#clock.setTimer(MODEL_CLOSE_MAX_MS, () => socket.terminate());
+    this.#scope.tap?.closing(1000);
+    this.#closeTimer = this.#scope.clock.setTimer(MODEL_CLOSE_MAX_MS, () => socket.terminate());
     socket.close(1000);
   }
 
   /** Cuts the socket at once. Idempotent. */
   terminate(): void {
-    this.#socket?.terminate();
+    if (this.#socket === undefined || this.#socket.readyState === WebSocket.CLOSED) return;
+    if (this.#closeTimer === undefined) this.#scope.tap?.closing(undefined);
+    this.#socket.terminate();
   }
 }

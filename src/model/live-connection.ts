@@ -2,6 +2,7 @@
  * The live model as the call sees it: one connection, sound and text both ways. Names are Gemini Live's.
  * Media goes through plain method calls; the Gemini adapter is in this folder, the call implements the listener.
  */
+import type { SocketScope } from '../call-tap.js';
 import type { ModelCapabilities } from './model-capabilities.js';
 
 export interface FunctionDeclaration {
@@ -88,4 +89,5 @@ export type ConnectLive = (
   setup: LiveSetup,
   listener: LiveListener,
   signal: AbortSignal,
+  scope: SocketScope,
 ) => Promise<LiveConnection>;

@@ -1,6 +1,7 @@
 /**
  * Control of the line itself, outside the media socket: Twilio's REST API.
  */
+import type { RestScope } from '../call-tap.js';
 import type { CallSid } from '../ids.js';
 
 export type HangUpOutcome =
@@ -13,5 +14,5 @@ export type HangUpOutcome =
 
 export interface CallControl {
   /** Ends the call at the carrier. Never throws; bounded by HANG_UP_MAX_MS, retries included. */
-  hangUp(callSid: CallSid): Promise<HangUpOutcome>;
+  hangUp(callSid: CallSid, scope: RestScope): Promise<HangUpOutcome>;
 }

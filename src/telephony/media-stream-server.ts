@@ -13,7 +13,7 @@ import type { Log } from '../observe/log.js';
 import { CarrierAnomalies, type CarrierAnomaly } from './carrier-anomaly.js';
 import { CarrierGate, GATE_REFUSALS, type CarrierTrust } from './carrier-gate.js';
 import { MediaFrameReader } from './media-frame-reader.js';
-import type { AcceptMediaStream, MediaStreamListener, MediaStreamStart } from './media-stream.js';
+import type { AcceptedStream, AcceptMediaStream, EarlyMessages, MediaStreamStart } from './media-stream.js';
 import { TwilioMediaStream } from './twilio-media-stream.js';
 import { MEDIA_PATH } from './twiml.js';
 import { UnstartedSocket } from './unstarted-socket.js';
@@ -148,9 +148,9 @@ export class MediaStreamServer {
       ws,
       anomalies,
       clock,
-      onStart: (start) => {
+      onStart: (start, early) => {
         this.#unstarted.delete(unstarted);
-        this.#start({ ws, socket, start, anomalies });
+        this.#start({ ws, socket, start, anomalies }, early);
       },
       onGone: () => {
         this.#unstarted.delete(unstarted);
@@ -160,12 +160,10 @@ export class MediaStreamServer {
     this.#unstarted.add(unstarted);
   }
 
-  #start(parts: {
-    ws: WebSocket;
-    socket: Duplex;
-    start: MediaStreamStart;
-    anomalies: CarrierAnomalies;
-  }): void {
+  #start(
+    parts: { ws: WebSocket; socket: Duplex; start: MediaStreamStart; anomalies: CarrierAnomalies },
+    early: EarlyMessages,
+  ): void {
     const { clock, log } = this.#options;
     const { streamSid, callSid } = parts.start;
     parts.anomalies.fields = { callSid, streamSid };
@@ -175,16 +173,15 @@ export class MediaStreamServer {
       this.#streams.delete(stream);
       this.#checkEmpty();
     });
-    const listener = this.#ask(parts.start, stream);
-    stream.begin(listener);
+    stream.begin(this.#ask(parts.start, stream, early));
   }
 
-  /** The call's listener; for a stream that is not wanted one that does nothing, the socket being closed. */
-  #ask(start: MediaStreamStart, stream: TwilioMediaStream): MediaStreamListener {
+  /** Who listens; undefined for a stream that is not wanted, whose socket is being closed. */
+  #ask(start: MediaStreamStart, stream: TwilioMediaStream, early: EarlyMessages): AcceptedStream | undefined {
     const { accept, observe, log } = this.#options;
     const { callSid, streamSid } = start;
     try {
-      const answer = accept(start, stream);
+      const answer = accept(start, stream, early);
       if (!('refused' in answer)) return answer;
       observe.onRefused('notAccepted');
       log.warn({ callSid, streamSid, cause: answer.refused }, 'a media stream was refused');
@@ -193,7 +190,7 @@ export class MediaStreamServer {
       log.error({ callSid, streamSid, cause: errorText(error) }, 'a media stream could not be taken');
       stream.closeWith(INTERNAL_ERROR);
     }
-    return DEAF;
+    return undefined;
   }
 
   #checkEmpty(): void {
@@ -202,5 +199,3 @@ export class MediaStreamServer {
     this.#onEmpty = undefined;
   }
 }
-
-const DEAF: MediaStreamListener = { onMedia() {}, onDtmf() {}, onMark() {}, onStop() {}, onClose() {} };

@@ -3,6 +3,7 @@
  * Media goes through plain method calls, no object a frame; implementations are in this folder, the call
  * implements the listener.
  */
+import type { SocketScope } from '../call-tap.js';
 import type { CallSid, StreamSid } from '../ids.js';
 
 /** What the carrier's `start` said, checked for shape only. */
@@ -12,6 +13,15 @@ export interface MediaStreamStart {
   readonly accountSid: string | undefined;
   /** `start.customParameters`; the one-time token travels in `token`. */
   readonly customParameters: Readonly<Record<string, string>>;
+}
+
+/** A stream's first messages as they were read, up to and with its `start`; for a recorder. */
+export type EarlyMessages = readonly Buffer[];
+
+/** Who hears a stream that was taken, and in whose time. */
+export interface AcceptedStream {
+  readonly listener: MediaStreamListener;
+  readonly scope: SocketScope;
 }
 
 export interface MediaStreamListener {
@@ -49,4 +59,5 @@ export interface MediaStream {
 export type AcceptMediaStream = (
   start: MediaStreamStart,
   stream: MediaStream,
-) => MediaStreamListener | { readonly refused: string };
+  early: EarlyMessages,
+) => AcceptedStream | { readonly refused: string };

@@ -77,3 +77,22 @@ export class OutgoingFrames {
     return this.#clear;
   }
 }
+
+/** The messages in frames that were made here; for a recorder. Anything else in `frames` is a fault of ours. */
+export function textsOf(frames: string): string[] {
+  const texts: string[] = [];
+  for (let at = 0; at < frames.length;) {
+    const short = frames.charCodeAt(at + 1);
+    let length = short;
+    let header = 2;
+    if (short >= 126) {
+      header = short === 126 ? 4 : 10;
+      length = 0;
+      for (let index = at + 2; index < at + header; index += 1)
+        length = length * 256 + frames.charCodeAt(index);
+    }
+    texts.push(frames.slice(at + header, at + header + length));
+    at += header + length;
+  }
+  return texts;
+}

@@ -3,8 +3,8 @@
  * on the way is tried again: network failures, 429 and 5xx. The whole attempt is bounded on the clock, whatever the
  * other side does.
  */
-import type { Clock } from '../clock.js';
-import { sleep } from '../clock.js';
+import type { RestScope } from '../call-tap.js';
+import { type Clock, sleep } from '../clock.js';
 import type { CallSid } from '../ids.js';
 import { HANG_UP_ATTEMPT_MAX_MS, HANG_UP_ATTEMPTS_MAX, HANG_UP_MAX_MS } from '../limits.js';
 import type { Log } from '../observe/log.js';
@@ -23,7 +23,6 @@ const NOT_FOUND = 20404;
 const CALL_NOT_IN_PROGRESS = 21220;
 
 export interface TwilioCallControlOptions extends TwilioRestOptions {
-  readonly clock: Clock;
   /** Uniform in [0, 1): spreads the retries of many calls. */
   readonly random: () => number;
   readonly log: Log;
@@ -41,17 +40,18 @@ function isWorthRetrying(failure: RestFailure): boolean {
 
 export class TwilioCallControl implements CallControl {
   readonly #options: TwilioCallControlOptions;
-  readonly #client: RestClient | undefined;
 
   /** Throws what the twilio library throws for an account sid that is not one. */
   constructor(options: TwilioCallControlOptions) {
     this.#options = options;
-    this.#client = createRestClient(options, HANG_UP_ATTEMPT_MAX_MS);
+    createRestClient(options, HANG_UP_ATTEMPT_MAX_MS);
   }
 
-  async hangUp(callSid: CallSid): Promise<HangUpOutcome> {
-    if (this.#client === undefined) return { kind: 'unavailable' };
-    const { clock, log } = this.#options;
+  async hangUp(callSid: CallSid, scope: RestScope): Promise<HangUpOutcome> {
+    const client = createRestClient(this.#options, HANG_UP_ATTEMPT_MAX_MS, scope);
+    if (client === undefined) return { kind: 'unavailable' };
+    const { log } = this.#options;
+    const { clock } = scope;
     const limit = new AbortController();
     let timeUp: (() => void) | undefined;
     const timedOut = new Promise<HangUpOutcome>((resolve) => {
@@ -61,15 +61,20 @@ export class TwilioCallControl implements CallControl {
       limit.abort();
       timeUp?.();
     });
-    const outcome = await Promise.race([this.#tryToHangUp(this.#client, callSid, limit.signal), timedOut]);
+    const outcome = await Promise.race([this.#tryToHangUp(client, callSid, clock, limit.signal), timedOut]);
     timer.cancel();
     if (outcome.kind === 'failed')
       log.error({ callSid, cause: outcome.cause }, 'a call could not be hung up');
     return outcome;
   }
 
-  async #tryToHangUp(client: RestClient, callSid: CallSid, limit: AbortSignal): Promise<HangUpOutcome> {
-    const { clock, random, log } = this.#options;
+  async #tryToHangUp(
+    client: RestClient,
+    callSid: CallSid,
+    clock: Clock,
+    limit: AbortSignal,
+  ): Promise<HangUpOutcome> {
+    const { random, log } = this.#options;
     for (let attempt = 1; ; attempt += 1) {
       try {
         await client.calls(callSid).update({ status: 'completed' });

@@ -6,7 +6,8 @@
  */
 import type { Duplex } from 'node:stream';
 import { WebSocket } from 'ws';
-import type { Clock, Timer } from '../clock.js';
+import type { SocketTap } from '../call-tap.js';
+import type { CallTime, Clock, Timer } from '../clock.js';
 import { errorText } from '../errors.js';
 import type { CallSid, StreamSid } from '../ids.js';
 import {
@@ -21,8 +22,8 @@ import type { Log } from '../observe/log.js';
 import type { CarrierAnomalies } from './carrier-anomaly.js';
 import { parseCarrierMessage, type CarrierMessage } from './carrier-message.js';
 import type { MediaFrameReader } from './media-frame-reader.js';
-import type { MediaStream, MediaStreamListener, MediaStreamStart } from './media-stream.js';
-import { OutgoingFrames } from './outgoing-frames.js';
+import type { AcceptedStream, MediaStream, MediaStreamListener, MediaStreamStart } from './media-stream.js';
+import { OutgoingFrames, textsOf } from './outgoing-frames.js';
 
 /** While the rate is exceeded only messages this small are looked into: key presses, marks and `stop` are. */
 const CONTROL_BYTES_MAX = 1024;
@@ -50,7 +51,10 @@ export class TwilioMediaStream implements MediaStream {
   readonly #socket: Duplex;
   readonly #reader: MediaFrameReader;
   readonly #anomalies: CarrierAnomalies;
-  readonly #clock: Clock;
+  /** The server's, until a call takes the stream and its time is the call's. */
+  #clock: Clock;
+  #time: CallTime | undefined;
+  #tap: SocketTap | undefined;
   readonly #log: Log;
   readonly #frames: OutgoingFrames;
   readonly #sidBytes: Uint8Array;
@@ -84,8 +88,16 @@ export class TwilioMediaStream implements MediaStream {
   }
 
   /** Takes over the socket's events. Called once, before the carrier's next message is read. */
-  begin(listener: MediaStreamListener): void {
-    this.#listener = listener;
+  begin(accepted: AcceptedStream | undefined): void {
+    this.#listener = accepted?.listener;
+    if (accepted !== undefined) {
+      const { clock, tap } = accepted.scope;
+      this.#clock = clock;
+      this.#time = clock;
+      this.#tap = tap;
+      this.#heardAtMs = clock.nowMs();
+      this.#tokensAtMs = this.#heardAtMs;
+    }
     this.#ws.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary));
     this.#ws.on('ping', () => this.#heard());
     this.#ws.on('pong', () => this.#heard());
@@ -126,11 +138,13 @@ export class TwilioMediaStream implements MediaStream {
     this.#over = true;
     this.#stopWatching();
     if (this.#ws.readyState === WebSocket.CLOSED) return;
+    this.#tap?.closing(code);
     this.#closeTimer = this.#clock.setTimer(CARRIER_CLOSE_MAX_MS, () => this.#ws.terminate());
     this.#ws.close(code);
   }
 
   terminate(): void {
+    if (!this.#over) this.#tap?.closing(undefined);
     this.#over = true;
     this.#stopWatching();
     this.#ws.terminate();
@@ -152,12 +166,19 @@ export class TwilioMediaStream implements MediaStream {
   }
 
   #write(frames: string): void {
-    if (this.#corked) this.#waiting += frames;
-    else if (frames !== '') this.#socket.write(frames, 'latin1');
+    if (this.#corked) {
+      this.#waiting += frames;
+      return;
+    }
+    if (frames === '') return;
+    if (this.#tap !== undefined) for (const text of textsOf(frames)) this.#tap.sent(text);
+    this.#socket.write(frames, 'latin1');
   }
 
   #receive(data: Buffer, isBinary: boolean): void {
+    this.#time?.enter();
     if (this.#over) return;
+    this.#tap?.received(data, isBinary);
     this.#heard();
     const inDebt = this.#spendToken();
     if (this.#tokens < -CARRIER_RATE_DEBT_MAX) {
@@ -259,6 +280,8 @@ export class TwilioMediaStream implements MediaStream {
   }
 
   #ended(code: number, reason: string): void {
+    this.#time?.enter();
+    this.#tap?.ended(code, reason);
     this.#over = true;
     this.#stopWatching();
     this.#closeTimer?.cancel();

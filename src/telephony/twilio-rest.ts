@@ -3,6 +3,7 @@
  * Twilio's, a short timeout, and failures told without provider text, numbers or credentials.
  */
 import twilio from 'twilio';
+import type { RestScope } from '../call-tap.js';
 import { errorText } from '../errors.js';
 
 export interface TwilioRestOptions {
@@ -15,7 +16,19 @@ export interface TwilioRestOptions {
   readonly edge: string | undefined;
   /** Origin (and base path) of a Twilio-compatible host. */
   readonly apiBaseUrl: string | undefined;
+  /** Carries the requests in place of HTTP. */
+  readonly transport?: RestTransport | undefined;
 }
+
+export interface RestRequest {
+  readonly method: string;
+  readonly uri: string;
+  /** The form's fields; without the ones that are not set. */
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Resolves with whatever status was answered; rejects when there was no answer. */
+export type RestTransport = (request: RestRequest) => Promise<{ statusCode: number; body: unknown }>;
 
 /** How a REST request failed. `status` and `code` are Twilio's; without a status nothing was answered. */
 export interface RestFailure {
@@ -27,28 +40,54 @@ export interface RestFailure {
 
 const API_ORIGIN_PATTERN = /^https:\/\/[^/?#]+/;
 
-/** Sends what the client meant for Twilio's host to another one. */
-class RebasedRequestClient extends twilio.RequestClient {
-  readonly #baseUrl: string;
+type SdkRequest<TData> = Parameters<typeof twilio.RequestClient.prototype.request<TData>>[0];
+type SdkResponse<TData> = Awaited<ReturnType<typeof twilio.RequestClient.prototype.request<TData>>>;
 
-  constructor(baseUrl: string, timeoutMs: number) {
+/** The client's own HTTP, to a compatible host where one is named, overheard for the call that asks. */
+class EarshotRequestClient extends twilio.RequestClient {
+  readonly #baseUrl: string | undefined;
+  readonly #transport: RestTransport | undefined;
+  readonly #scope: RestScope | undefined;
+
+  constructor(options: TwilioRestOptions, timeoutMs: number, scope: RestScope | undefined) {
     super({ timeout: timeoutMs });
-    this.#baseUrl = baseUrl.replace(/\/+$/, '');
+    this.#baseUrl = options.apiBaseUrl?.replace(/\/+$/, '');
+    this.#transport = options.transport;
+    this.#scope = scope;
   }
 
-  override request<TData>(
-    options: Parameters<typeof twilio.RequestClient.prototype.request<TData>>[0],
-  ): ReturnType<typeof twilio.RequestClient.prototype.request<TData>> {
-    return super.request<TData>({ ...options, uri: options.uri.replace(API_ORIGIN_PATTERN, this.#baseUrl) });
+  override async request<TData>(options: SdkRequest<TData>): Promise<SdkResponse<TData>> {
+    const { method, data } = options;
+    const uri =
+      this.#baseUrl === undefined ? options.uri : options.uri.replace(API_ORIGIN_PATTERN, this.#baseUrl);
+    const tap = this.#scope?.tap;
+    tap?.requested(method, uri, data ?? {});
+    try {
+      const answer =
+        this.#transport === undefined
+          ? await super.request<TData>({ ...options, uri })
+          : ((await this.#transport({ method, uri, data: data ?? {} })) as SdkResponse<TData>);
+      this.#scope?.clock.enter();
+      tap?.answered(answer.statusCode, answer.body);
+      return answer;
+    } catch (error) {
+      this.#scope?.clock.enter();
+      tap?.answered(undefined, undefined);
+      throw error;
+    }
   }
 }
 
 /**
- * The client, or undefined without credentials. `timeoutMs` bounds one request. Throws what the library throws for
- * an account sid that is not one.
+ * The client, or undefined without credentials. `timeoutMs` bounds one request; `scope` is the call's that asks, if
+ * one does. Throws what the library throws for an account sid that is not one.
  */
-export function createRestClient(options: TwilioRestOptions, timeoutMs: number): twilio.Twilio | undefined {
-  const { accountSid, authToken, apiKey, apiSecret, region, edge, apiBaseUrl } = options;
+export function createRestClient(
+  options: TwilioRestOptions,
+  timeoutMs: number,
+  scope?: RestScope,
+): twilio.Twilio | undefined {
+  const { accountSid, authToken, apiKey, apiSecret, region, edge } = options;
   if (accountSid === undefined) return undefined;
   const byKey = apiKey !== undefined && apiSecret !== undefined;
   const password = byKey ? apiSecret : authToken;
@@ -60,7 +99,7 @@ export function createRestClient(options: TwilioRestOptions, timeoutMs: number):
     autoRetry: false,
     ...(region !== undefined && { region }),
     ...(edge !== undefined && { edge }),
-    ...(apiBaseUrl !== undefined && { httpClient: new RebasedRequestClient(apiBaseUrl, timeoutMs) }),
+    httpClient: new EarshotRequestClient(options, timeoutMs, scope),
   });
 }
 

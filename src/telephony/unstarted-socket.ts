@@ -7,7 +7,7 @@ import type { Clock, Timer } from '../clock.js';
 import { CARRIER_CLOSE_MAX_MS, PRE_START_MAX_BYTES, STREAM_START_TIMEOUT_MS } from '../limits.js';
 import type { CarrierAnomalies } from './carrier-anomaly.js';
 import { parseCarrierMessage } from './carrier-message.js';
-import type { MediaStreamStart } from './media-stream.js';
+import type { EarlyMessages, MediaStreamStart } from './media-stream.js';
 
 /** WebSocket close codes, RFC 6455, 7.4.1. */
 const GOING_AWAY = 1001;
@@ -18,7 +18,7 @@ export interface UnstartedSocketParts {
   readonly anomalies: CarrierAnomalies;
   readonly clock: Clock;
   /** Called at most once, with the socket's events let go, before its next message is read. */
-  readonly onStart: (start: MediaStreamStart) => void;
+  readonly onStart: (start: MediaStreamStart, early: EarlyMessages) => void;
   /** Called once when the socket is gone without a `start`. */
   readonly onGone: () => void;
 }
@@ -26,6 +26,8 @@ export interface UnstartedSocketParts {
 export class UnstartedSocket {
   readonly #parts: UnstartedSocketParts;
   #receivedBytes = 0;
+  /** Bounded by PRE_START_MAX_BYTES. */
+  readonly #early: Buffer[] = [];
   #closing = false;
   #timer: Timer;
 
@@ -61,10 +63,11 @@ export class UnstartedSocket {
       anomalies.note('binaryFrame');
       return;
     }
+    this.#early.push(data);
     const message = parseCarrierMessage(data, undefined);
     if (message.event === 'start') {
       this.#letGo();
-      this.#parts.onStart(message.start);
+      this.#parts.onStart(message.start, this.#early);
     } else if (message.event === 'anomaly') {
       anomalies.note(message.kind);
       // A start that names no call, or sound that cannot be played, will not get better.

@@ -1,6 +1,7 @@
 /**
  * What the webhooks ask of the calls: the one seam between Twilio's HTTP side and the call registry.
  */
+import type { WebhookRequest } from '../call-tap.js';
 import type { CallSid } from '../ids.js';
 
 /** Twilio's `CallStatus` values. */
@@ -28,6 +29,8 @@ export interface VoiceWebhook {
   readonly stirVerstat: string | undefined;
   /** From `/twilio/voice/:agent`; undefined picks the default. */
   readonly agentName: string | undefined;
+  /** All of it as it came. */
+  readonly request: WebhookRequest;
 }
 
 export type VoiceAnswer =
@@ -45,7 +48,9 @@ export interface VoiceDoor {
   /** `POST /twilio/voice[/:agent]`: announces the call and starts connecting the model. Idempotent by CallSid. */
   onVoice(webhook: VoiceWebhook): VoiceAnswer;
   /** `POST /twilio/after`: the verb behind `<Connect>`; decides what follows the stream. */
-  onAfter(callSid: CallSid): VoiceAnswer;
+  onAfter(callSid: CallSid, request: WebhookRequest): VoiceAnswer;
   /** `POST /twilio/status`: late, repeated and out-of-order statuses are normal. */
-  onStatus(callSid: CallSid, status: CallStatus): void;
+  onStatus(callSid: CallSid, status: CallStatus, request: WebhookRequest): void;
+  /** What one of these was answered with. */
+  onAnswered(callSid: CallSid, status: number, xml: string): void;
 }

@@ -181,20 +181,23 @@ class Webhooks {
       direction: single(params, 'Direction'),
       stirVerstat: single(params, 'StirVerstat'),
       agentName,
+      request: { path: request.originalUrl, params },
     });
     this.#answer(request, response, callSid, answer);
   }
 
-  after({ request, response, callSid }: AdmittedWebhook): void {
-    this.#answer(request, response, callSid, this.#options.door.onAfter(callSid));
+  after({ request, response, callSid, params }: AdmittedWebhook): void {
+    const answer = this.#options.door.onAfter(callSid, { path: request.originalUrl, params });
+    this.#answer(request, response, callSid, answer);
   }
 
-  status({ response, callSid, params }: AdmittedWebhook): void {
+  status({ request, response, callSid, params }: AdmittedWebhook): void {
     const said = single(params, 'CallStatus');
     if (said === undefined) return this.#refuseParameter(response, 'CallStatus');
     const status = CALL_STATUSES.find((known) => known === said);
     if (status === undefined) this.#options.log.info({ callSid }, 'Twilio sent a call status unknown here');
-    else this.#options.door.onStatus(callSid, status);
+    else this.#options.door.onStatus(callSid, status, { path: request.originalUrl, params });
+    this.#options.door.onAnswered(callSid, 200, EMPTY_TWIML);
     return sendXml(response, 200, EMPTY_TWIML);
   }
 
@@ -230,6 +233,7 @@ class Webhooks {
   #answer(request: Request, response: Response, callSid: CallSid, answer: VoiceAnswer): void {
     const reply = renderVoiceAnswer(answer, this.#gate.publicOrigin(request));
     this.#options.log.info({ callSid, answer: answer.kind }, 'a voice webhook was answered');
+    this.#options.door.onAnswered(callSid, reply.status, reply.xml);
     sendXml(response, reply.status, reply.xml);
   }
 

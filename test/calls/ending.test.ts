@@ -127,7 +127,7 @@ describe('a call ends', () => {
     expect(stream.ear.playedMs - playedMs).toBeGreaterThan(4_000);
     expect(stream.closed).toBe(true);
     expect(rig.hungUp).toEqual([]);
-    expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'hangup' });
+    expect(rig.after(callSid)).toEqual({ kind: 'hangup' });
     expect(rig.view(callSid)).toMatchObject({ endReason: 'model_lost' });
     expect(rig.view(callSid).messages.at(-1)?.text).toBe(PROMPT_TEXTS.apology);
     expect(rig.seen('onStreamEnded')).toContainEqual(['error']);
@@ -141,7 +141,7 @@ describe('a call ends', () => {
     await rig.advance(10_000);
     expect(stream.ear.playedMs).toBeGreaterThan(3_000);
     expect(endsWith(rig)).toBe('model_unreachable');
-    expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'hangup' });
+    expect(rig.after(callSid)).toEqual({ kind: 'hangup' });
   });
 
   it('owing an apology that /twilio/after says, when the clip could not be played out', async () => {
@@ -151,7 +151,7 @@ describe('a call ends', () => {
     await rig.advance(500);
     stream.lose();
     await rig.advance(100);
-    expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'apology' });
+    expect(rig.after(callSid)).toEqual({ kind: 'apology' });
   });
 
   it('when an operator says so, at once', async () => {
@@ -171,22 +171,22 @@ describe('a call ends', () => {
     rig.calls.hangUp(callSid);
     await rig.advance(200);
     expect(stream.closed).toBe(true);
-    expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'hangup' });
+    expect(rig.after(callSid)).toEqual({ kind: 'hangup' });
   });
 
   it('when the carrier says that it is over, even with no word on the media socket', async () => {
     const rig = new CallRig();
     const { callSid, model } = await rig.greeted();
-    rig.calls.onStatus(callSid, 'in-progress');
+    rig.status(callSid, 'in-progress');
     expect(rig.view(callSid).state).toBe('live');
-    rig.calls.onStatus(callSid, 'completed');
+    rig.status(callSid, 'completed');
     expect(model.closed).toBe(true);
     expect(endsWith(rig)).toBe('caller_hangup');
   });
 
   it('before any stream opened, when the carrier or an operator ends it', async () => {
     const rig = new CallRig({ modelReadyMs: 'never' });
-    rig.calls.onStatus(rig.ring().callSid, 'canceled');
+    rig.status(rig.ring().callSid, 'canceled');
     expect(endsWith(rig)).toBe('caller_hangup');
     const { callSid } = rig.ring();
     rig.calls.hangUp(callSid);
@@ -267,7 +267,7 @@ describe('fifty calls, ended in every way', () => {
     (_rig, _stream, model) => model.lose(1006),
     (_rig, _stream, model) => model.listener.onToolCall([{ id: 'x', name: 'end_call', args: {} }]),
     (rig, stream) => void rig.calls.hangUp(stream.callSid),
-    (rig, stream) => rig.calls.onStatus(stream.callSid, 'completed'),
+    (rig, stream) => rig.status(stream.callSid, 'completed'),
     (_rig, stream) => stream.terminate(),
     (_rig, _stream, model) => {
       model.say('going on and on', 8_000, { generationComplete: false, turnComplete: false });

@@ -141,7 +141,7 @@ class RandomCall {
         return true;
       case 'callerHangsUp':
         if (line !== undefined) line.listener!.onStop();
-        else rig.calls.onStatus(callSid, 'completed');
+        else rig.status(callSid, 'completed');
         return true;
       case 'marksAreLost':
         this.#stream.returnsMarks = false;
@@ -150,7 +150,7 @@ class RandomCall {
         line?.lose();
         return true;
       case 'streamComesBack':
-        if (line === undefined) this.#reopen(rig.calls.onAfter(callSid));
+        if (line === undefined) this.#reopen(rig.after(callSid));
         return true;
       case 'streamIsReplaced':
         this.#reopen(rig.ring(callSid).answer);
@@ -163,7 +163,7 @@ class RandomCall {
         return true;
       case 'statusInProgress':
       case 'statusCompleted':
-        rig.calls.onStatus(callSid, STATUSES[next]);
+        rig.status(callSid, STATUSES[next]);
         return true;
       default:
         return false;

@@ -162,6 +162,6 @@ describe('the apology for a lost model', () => {
     await rig.advance(30_000);
     expect(stream.ear.playedMs - before).toBeGreaterThan(9_800 + 6_300);
     expect(rig.said(callSid).slice(-2)).toEqual([`model: ${ANSWER}`, `model: ${PROMPT_TEXTS.apology}`]);
-    expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'hangup' });
+    expect(rig.after(callSid)).toEqual({ kind: 'hangup' });
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PROMPT_TEXTS } from '../../src/call/prompts.js';
 import { ANSWER, CallRig, END_CALL, type FakeStream } from '../support/call-rig.js';
+import { SOME_REQUEST } from '../support/scopes.js';
 
 describe('a lost carrier socket', () => {
   it('comes back within ten seconds: the model is kept and there is no second greeting', async () => {
@@ -9,7 +10,7 @@ describe('a lost carrier socket', () => {
     stream.lose();
     await rig.advance(3_000);
     expect(model.closed).toBe(false);
-    const answer = rig.calls.onAfter(callSid);
+    const answer = rig.after(callSid);
     const again = rig.open(callSid, answer);
     await rig.settle();
     expect(model.texts.filter((text) => text.includes('greeting'))).toHaveLength(1);
@@ -26,7 +27,7 @@ describe('a lost carrier socket', () => {
     await rig.advance(10_100);
     expect(model.closed).toBe(true);
     expect(rig.view(callSid).endReason).toBe('carrier_lost');
-    expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'apology' });
+    expect(rig.after(callSid)).toEqual({ kind: 'apology' });
   });
 
   it('keeps of the interrupted sentence only what was heard before', async () => {
@@ -49,11 +50,11 @@ describe('a lost carrier socket', () => {
     for (let time = 0; time < 20; time += 1) {
       stream.lose();
       await rig.advance(100);
-      const answer = rig.calls.onAfter(callSid);
+      const answer = rig.after(callSid);
       if (answer.kind !== 'stream') break;
       stream = rig.open(callSid, answer);
     }
-    expect(rig.calls.onAfter(callSid).kind).not.toBe('stream');
+    expect(rig.after(callSid).kind).not.toBe('stream');
     expect(rig.view(callSid).state).toBe('ended');
   });
 
@@ -68,6 +69,7 @@ describe('a lost carrier socket', () => {
       direction: undefined,
       stirVerstat: undefined,
       agentName: undefined,
+      request: SOME_REQUEST,
     });
     rig.open(callSid, answer);
     await rig.advance(100);
@@ -153,7 +155,7 @@ describe('a carrier socket that is lost while the call ends', () => {
     expect(messages.at(-1)!.interrupted).toBe(true);
     expect(ANSWER.startsWith(messages.at(-1)!.text)).toBe(true);
     expect(messages.at(-1)!.text.split(' ').length).toBeLessThanOrEqual(4);
-    expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'hangup' });
+    expect(rig.after(callSid)).toEqual({ kind: 'hangup' });
     expect(model.closed).toBe(true);
     expect(rig.clock.pendingTimers).toBe(0);
   });
@@ -166,7 +168,7 @@ describe('a carrier socket that is lost while the call ends', () => {
     stream.lose();
     await rig.advance(100);
     expect(rig.view(callSid).endReason).toBe('max_duration');
-    expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'hangup' });
+    expect(rig.after(callSid)).toEqual({ kind: 'hangup' });
     expect(rig.clock.pendingTimers).toBe(0);
   });
 
@@ -180,7 +182,7 @@ describe('a carrier socket that is lost while the call ends', () => {
     await rig.advance(100);
     expect(rig.view(callSid).endReason).toBe('caller_idle');
     expect(rig.said(callSid)).not.toContain(`model: ${PROMPT_TEXTS.goodbye}`);
-    expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'hangup' });
+    expect(rig.after(callSid)).toEqual({ kind: 'hangup' });
     expect(rig.clock.pendingTimers).toBe(0);
   });
 
@@ -198,7 +200,7 @@ describe('a carrier socket that is lost while the call ends', () => {
       stream.lose();
       await rig.advance(100);
       expect(rig.view(callSid)).toMatchObject({ endReason, messages: [] });
-      expect(rig.calls.onAfter(callSid)).toEqual({ kind: 'apology' });
+      expect(rig.after(callSid)).toEqual({ kind: 'apology' });
       expect(rig.clock.pendingTimers).toBe(0);
     },
   );

@@ -2,6 +2,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { scopeOn } from '../support/scopes.js';
 import { ModelError } from '../../src/errors.js';
 import { MODEL_CONNECT_TIMEOUT_MS } from '../../src/limits.js';
 import { ModelConnectError, maskSecrets, maskedCause } from '../../src/model/gemini-connect-error.js';
@@ -41,7 +42,10 @@ function connect(
     options.baseUrl === undefined ? {} : { baseUrl: options.baseUrl },
   );
   const signal = options.signal ?? new AbortController().signal;
-  return { promise: connectLive({ ...PLAIN_SETUP, ...options.setup }, listener, signal), listener };
+  return {
+    promise: connectLive({ ...PLAIN_SETUP, ...options.setup }, listener, signal, scopeOn(fixture.clock)),
+    listener,
+  };
 }
 
 /** Every way in which a server, the network or a setup can fail a connect. */
@@ -139,6 +143,7 @@ describe('connecting to Gemini Live', () => {
       PLAIN_SETUP,
       new RecordingLiveListener(),
       new AbortController().signal,
+      scopeOn(fixture.clock),
     );
     expect((await fixture.server.connection()).path).toMatch(/^\/pre\/ws\/google\.ai\./);
   });
@@ -156,11 +161,15 @@ describe('connecting to Gemini Live', () => {
       vertex: { apiKey: API_KEY },
       modelName: 'gemini-live-2.5-flash-native-audio',
       baseUrl: fixture.server.url,
-      clock: fixture.clock,
       log: fixture.log,
     });
     const listener = new RecordingLiveListener();
-    const connection = await connectLive(PLAIN_SETUP, listener, new AbortController().signal);
+    const connection = await connectLive(
+      PLAIN_SETUP,
+      listener,
+      new AbortController().signal,
+      scopeOn(fixture.clock),
+    );
     const peer = await fixture.server.connection();
     expect(peer.path).toBe('/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent');
     expect(peer.headers['x-goog-api-key']).toBe(API_KEY);
@@ -363,6 +372,7 @@ describe('fitting the adapter to the SDK', () => {
         PLAIN_SETUP,
         new RecordingLiveListener(),
         new AbortController().signal,
+        scopeOn(fixture.clock),
       );
       expect(connection.capabilities.family).toBe('unknown');
       connection.close();
@@ -407,7 +417,7 @@ describe('the SDK', () => {
   ])('opens %s by what it is given, whatever the variables of the process say', (_name, access, baseUrl) => {
     for (const level of ['warn', 'debug'] as const) vi.spyOn(console, level).mockReturnValue(undefined);
     for (const [name, value] of Object.entries(HOSTILE)) vi.stubEnv(name, value);
-    const sdk = createGeminiSdk({ ...access, modelName: 'm', clock: fixture.clock, log: fixture.log });
+    const sdk = createGeminiSdk({ ...access, modelName: 'm', log: fixture.log });
     const client = Reflect.get(sdk, 'apiClient') as Record<string, () => unknown>;
     expect(client['getBaseUrl']?.()).toBe(baseUrl);
     expect(client['isVertexAI']?.()).toBe('vertex' in access);

@@ -7,6 +7,7 @@ import type { ConnectLive, LiveConnection, LiveSetup } from '../../src/model/liv
 import type { Log } from '../../src/observe/log.js';
 import { RecordingLiveListener } from '../support/recording-live-listener.js';
 import { ScriptedGemini, type GeminiScript, type ScriptedConnection } from '../support/scripted-gemini.js';
+import { scopeOn } from '../support/scopes.js';
 import { ManualClock } from './manual-clock.js';
 
 /** Looks like a key, and its characters change when a URL holds them. */
@@ -61,7 +62,6 @@ export class GeminiFixture {
       apiKey: API_KEY,
       modelName,
       baseUrl: this.server.url,
-      clock: this.clock,
       log: this.log,
       observe: (oddity) => this.oddities.push(oddity),
       ...more,
@@ -86,6 +86,7 @@ export class GeminiFixture {
       { ...PLAIN_SETUP, ...setup },
       listener,
       new AbortController().signal,
+      scopeOn(this.clock),
     );
     this.#connections.push(connection);
     return { connection, listener, peer: await this.server.connection(index) };

@@ -1,5 +1,6 @@
 import { GoogleGenAI } from '@google/genai';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { scopeOn } from '../support/scopes.js';
 import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES } from '../../src/limits.js';
 import { LISTENER_FAILED_CODE } from '../../src/model/gemini-live-connection.js';
 import type { LiveConnection } from '../../src/model/live-connection.js';
@@ -40,7 +41,7 @@ describe('before the caller holds the connection', () => {
     const connectLive = fixture.connectLive();
     const layered = async (depth: number): Promise<LiveConnection> =>
       depth === 0
-        ? await connectLive(PLAIN_SETUP, listener, new AbortController().signal)
+        ? await connectLive(PLAIN_SETUP, listener, new AbortController().signal, scopeOn(fixture.clock))
         : await layered(depth - 1);
     held = await layered(20);
     expect(listener.events).toEqual([]);
@@ -268,7 +269,12 @@ describe('an observer that throws', () => {
       },
     });
     const listener = new RecordingLiveListener();
-    const connection = await connectLive(PLAIN_SETUP, listener, new AbortController().signal);
+    const connection = await connectLive(
+      PLAIN_SETUP,
+      listener,
+      new AbortController().signal,
+      scopeOn(fixture.clock),
+    );
     const peer = await fixture.server.connection();
     peer.sendRaw('not json');
     peer.interrupt();

@@ -4,7 +4,7 @@
  */
 import { defineAgent, type Agent } from '../../src/agent/agent.js';
 import { CallRegistry } from '../../src/call/call-registry.js';
-import type { CallDeps } from '../../src/call/call.js';
+import type { CallDeps } from '../../src/call/call-deps.js';
 import { loadPrompts } from '../../src/call/prompts.js';
 import type { CallView } from '../../src/console/call-view.js';
 import { parseCallSid, parseStreamSid, type CallSid } from '../../src/ids.js';
@@ -19,8 +19,9 @@ import type { CallObserver } from '../../src/observe/call-observer.js';
 import { silentLog } from '../../src/observe/log.js';
 import type { HangUpOutcome } from '../../src/telephony/call-control.js';
 import type { MediaStream, MediaStreamListener } from '../../src/telephony/media-stream.js';
-import type { VoiceAnswer } from '../../src/telephony/voice-door.js';
+import type { CallStatus, VoiceAnswer } from '../../src/telephony/voice-door.js';
 import { CarrierEar } from './carrier-ear.js';
+import { entering, SOME_REQUEST } from './scopes.js';
 import { VirtualClock } from './virtual-clock.js';
 
 export const FRAME = new Uint8Array(160).fill(0xff);
@@ -196,8 +197,8 @@ export class CallRig {
         clock: this.clock,
         log: silentLog,
         observer,
-        connectLive: (setup, listener, signal) =>
-          this.#connect(setup, listener, signal, options.modelReadyMs ?? 0),
+        connectLive: (setup, listener, signal, { clock }) =>
+          this.#connect(setup, entering(listener, clock), signal, options.modelReadyMs ?? 0),
         callControl: {
           hangUp: async (callSid) => {
             this.hungUp.push(callSid);
@@ -228,6 +229,7 @@ export class CallRig {
       direction: 'inbound',
       stirVerstat: undefined,
       agentName: undefined,
+      request: SOME_REQUEST,
     });
     return { callSid: sid, answer };
   }
@@ -237,18 +239,29 @@ export class CallRig {
     const stream = new FakeStream(callSid, this.clock, this.streams.length + 1);
     this.streams.push(stream);
     const token = answer.kind === 'stream' ? answer.token : '';
-    const listener = this.calls.acceptStream(
+    const accepted = this.calls.acceptStream(
       { callSid, streamSid: stream.streamSid, accountSid: 'AC1', customParameters: { token } },
       stream,
+      [],
     );
-    if ('refused' in listener) throw new Error(`refused: ${listener.refused}`);
-    stream.listener = listener;
+    if ('refused' in accepted) throw new Error(`refused: ${accepted.refused}`);
+    stream.listener = entering(accepted.listener, accepted.scope.clock);
     return stream;
+  }
+
+  /** The carrier asks what follows the stream. */
+  after(callSid: CallSid): VoiceAnswer {
+    return this.calls.onAfter(callSid, SOME_REQUEST);
+  }
+
+  /** The carrier's word on the call's status. */
+  status(callSid: CallSid, status: CallStatus): void {
+    this.calls.onStatus(callSid, status, SOME_REQUEST);
   }
 
   /** The stream that the carrier asks for at `/twilio/after`, when the one before was lost. */
   reopen(callSid: CallSid): FakeStream {
-    return this.open(callSid, this.calls.onAfter(callSid));
+    return this.open(callSid, this.after(callSid));
   }
 
   /** A call with both ends up. The promise of the connect is awaited. */

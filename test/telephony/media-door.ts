@@ -4,14 +4,10 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import twilio from 'twilio';
 import { WebSocket, type RawData } from 'ws';
+import { scopeOn } from '../support/scopes.js';
 import type { CarrierTrust } from '../../src/telephony/carrier-gate.js';
 import { MediaStreamServer } from '../../src/telephony/media-stream-server.js';
-import type {
-  AcceptMediaStream,
-  MediaStream,
-  MediaStreamListener,
-  MediaStreamStart,
-} from '../../src/telephony/media-stream.js';
+import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../../src/telephony/media-stream.js';
 import { ManualClock } from './manual-clock.js';
 import { RecordingLog } from './recording-log.js';
 
@@ -69,7 +65,7 @@ export class RecordingListener implements MediaStreamListener {
   }
 }
 
-export interface AcceptedStream {
+interface TakenStream {
   readonly start: MediaStreamStart;
   readonly stream: MediaStream;
 }
@@ -80,11 +76,12 @@ export class MediaDoor {
   readonly listener = new RecordingListener();
   readonly refused: string[] = [];
   readonly anomalies: string[] = [];
-  readonly accepted: AcceptedStream[] = [];
+  readonly accepted: TakenStream[] = [];
   readonly sockets: Socket[] = [];
   readonly server: MediaStreamServer;
   draining = false;
-  accept: AcceptMediaStream = () => this.listener;
+  accept: (start: MediaStreamStart, stream: MediaStream) => MediaStreamListener | { refused: string } = () =>
+    this.listener;
   port = 0;
   readonly #http = createServer();
   readonly #callers: WebSocket[] = [];
@@ -94,7 +91,8 @@ export class MediaDoor {
       ...trust,
       accept: (start, stream) => {
         this.accepted.push({ start, stream });
-        return this.accept(start, stream);
+        const answer = this.accept(start, stream);
+        return 'refused' in answer ? answer : { listener: answer, scope: scopeOn(this.clock) };
       },
       isDraining: () => this.draining,
       clock: this.clock,

@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
+import { CallClock } from '../../src/call/call-clock.js';
+import { scopeOn } from '../support/scopes.js';
 import { systemClock } from '../../src/clock.js';
 import { parseCallSid, type CallSid } from '../../src/ids.js';
 import { HANG_UP_ATTEMPTS_MAX, HANG_UP_MAX_MS } from '../../src/limits.js';
@@ -89,13 +91,13 @@ const torn = (response: ServerResponse) => void response.destroy();
 
 /** No retry waits: jitter of nothing on a clock that is real. */
 function control(options: TwilioRestOptions, log = new RecordingLog()) {
-  return new TwilioCallControl({ ...options, clock: systemClock, random: () => 0, log });
+  return new TwilioCallControl({ ...options, random: () => 0, log });
 }
 
 describe('hanging up', () => {
   it('completes the call, with the credentials it was given', async () => {
     const { seen, options } = await playRest([ENDED]);
-    expect(await control(options).hangUp(CALL)).toEqual({ kind: 'done' });
+    expect(await control(options).hangUp(CALL, scopeOn(systemClock))).toEqual({ kind: 'done' });
     expect(seen).toHaveLength(1);
     expect(seen[0]).toMatchObject({
       method: 'POST',
@@ -108,7 +110,7 @@ describe('hanging up', () => {
   it('prefers an API key, and keeps a base path of a compatible host', async () => {
     const { seen, baseUrl } = await playRest([ENDED]);
     const options = { ...restOptions(`${baseUrl}/compat/`), apiKey: 'SK1', apiSecret: 'key-secret' };
-    expect(await control(options).hangUp(CALL)).toEqual({ kind: 'done' });
+    expect(await control(options).hangUp(CALL, scopeOn(systemClock))).toEqual({ kind: 'done' });
     expect(seen[0]).toMatchObject({
       url: `/compat/2010-04-01/Accounts/${SID}/Calls/${CALL}.json`,
       authorization: `Basic ${Buffer.from('SK1:key-secret').toString('base64')}`,
@@ -124,7 +126,7 @@ describe('hanging up', () => {
     ['400 with code 21220', json(400, { code: 21220, message: 'Invalid call state', status: 400 })],
   ])('takes %s for a call that has ended already', async (_name, answer) => {
     const { seen, options } = await playRest([answer]);
-    expect(await control(options).hangUp(CALL)).toEqual({ kind: 'alreadyEnded' });
+    expect(await control(options).hangUp(CALL, scopeOn(systemClock))).toEqual({ kind: 'alreadyEnded' });
     expect(seen).toHaveLength(1);
   });
 
@@ -137,14 +139,17 @@ describe('hanging up', () => {
   ])('tries again after %s', async (_name, answer) => {
     const log = new RecordingLog();
     const { seen, options } = await playRest([answer, answer, ENDED]);
-    expect(await control(options, log).hangUp(CALL)).toEqual({ kind: 'done' });
+    expect(await control(options, log).hangUp(CALL, scopeOn(systemClock))).toEqual({ kind: 'done' });
     expect(seen).toHaveLength(3);
     expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'warn']);
   });
 
   it('gives up after a few tries', async () => {
     const { seen, options } = await playRest([garbage(500)]);
-    expect(await control(options).hangUp(CALL)).toEqual({ kind: 'failed', cause: 'REST answered 500' });
+    expect(await control(options).hangUp(CALL, scopeOn(systemClock))).toEqual({
+      kind: 'failed',
+      cause: 'REST answered 500',
+    });
     expect(seen).toHaveLength(HANG_UP_ATTEMPTS_MAX);
   });
 
@@ -158,7 +163,7 @@ describe('hanging up', () => {
       const log = new RecordingLog();
       const message = `no ${SECRET} for ${NUMBER}`;
       const { seen, options } = await playRest([json(status, { code, message, status })]);
-      const outcome = await control(options, log).hangUp(CALL);
+      const outcome = await control(options, log).hangUp(CALL, scopeOn(systemClock));
       expect(outcome).toEqual({ kind: 'failed', cause: `REST answered ${status} (code ${code})` });
       expect(seen).toHaveLength(1);
       expect(log.lines.map(({ level }) => level)).toEqual(['error']);
@@ -174,7 +179,7 @@ describe('hanging up', () => {
         response.end();
       },
     ]);
-    expect(await control(options).hangUp(CALL)).toMatchObject({ kind: 'failed' });
+    expect(await control(options).hangUp(CALL, scopeOn(systemClock))).toMatchObject({ kind: 'failed' });
     expect(seen).toHaveLength(1);
   });
 
@@ -183,12 +188,11 @@ describe('hanging up', () => {
     const { seen, options } = await playRest([() => {}]);
     const hangingUp = new TwilioCallControl({
       ...options,
-      clock,
       random: () => 0.5,
       log: new RecordingLog(),
     });
     let settled = false;
-    const outcome = hangingUp.hangUp(CALL).finally(() => (settled = true));
+    const outcome = hangingUp.hangUp(CALL, scopeOn(clock)).finally(() => (settled = true));
     await until(() => seen.length === 1);
     clock.advance(HANG_UP_MAX_MS - 1);
     await new Promise((resolve) => {
@@ -207,16 +211,16 @@ describe('hanging up', () => {
       const { seen, options } = await playRest([garbage(500)]);
       const hangingUp = new TwilioCallControl({
         ...options,
-        clock,
         random: () => random,
         log: new RecordingLog(),
       });
-      const outcome = hangingUp.hangUp(CALL);
+      const time = new CallClock(clock);
+      const outcome = hangingUp.hangUp(CALL, { clock: time, tap: undefined });
       const waited: number[] = [];
       for (let attempt = 1; attempt < HANG_UP_ATTEMPTS_MAX; attempt += 1) {
-        await until(() => seen.length === attempt && clock.pendingTimers === 2);
+        await until(() => seen.length === attempt && time.pendingTimers === 2);
         const beforeMs = clock.nowMs();
-        while (clock.pendingTimers === 2) clock.advance(1);
+        while (time.pendingTimers === 2) clock.advance(1);
         waited.push(clock.nowMs() - beforeMs);
       }
       await outcome;
@@ -235,7 +239,7 @@ describe('hanging up', () => {
       { authToken: undefined, apiKey: 'SK1' },
     ]) {
       const options = { ...restOptions('http://127.0.0.1:9'), ...missing };
-      expect(await control(options).hangUp(CALL)).toEqual({ kind: 'unavailable' });
+      expect(await control(options).hangUp(CALL, scopeOn(systemClock))).toEqual({ kind: 'unavailable' });
     }
   });
 
@@ -243,7 +247,7 @@ describe('hanging up', () => {
     const { options } = await playRest([ENDED]);
     const server = servers.pop();
     await new Promise((resolve) => server?.close(resolve));
-    expect(await control(options).hangUp(CALL)).toEqual({
+    expect(await control(options).hangUp(CALL, scopeOn(systemClock))).toEqual({
       kind: 'failed',
       cause: 'REST request failed: ECONNREFUSED',
     });

@@ -45,6 +45,8 @@ class RecordingDoor implements VoiceDoor {
     this.statuses.push([callSid, status]);
   }
 
+  onAnswered(): void {}
+
   get asked(): number {
     return this.voices.length + this.afters.length + this.statuses.length;
   }
@@ -146,6 +148,18 @@ describe('a signed webhook', () => {
     expect(answer.body).toContain('<Stream url="wss://example.com/twilio/media"');
     expect(door.voices).toEqual([
       {
+        request: {
+          path: '/twilio/voice',
+          params: {
+            AccountSid: 'AC0123456789',
+            CallSid: 'CA0123456789',
+            Direction: 'inbound',
+            From: '+15550100',
+            FutureParameter: 'x',
+            StirVerstat: 'TN-Validation-Passed-A',
+            To: '+15550101',
+          },
+        },
         callSid: 'CA0123456789',
         accountSid: 'AC0123456789',
         from: '+15550100',

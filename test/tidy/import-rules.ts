@@ -15,7 +15,15 @@ interface Reach {
   readonly types: readonly string[];
 }
 
-const LEAVES = ['clock.ts', 'ids.ts', 'limits.ts', 'errors.ts', 'loopback.ts', 'package-root.ts'];
+const LEAVES = [
+  'call-tap.ts',
+  'clock.ts',
+  'ids.ts',
+  'limits.ts',
+  'errors.ts',
+  'loopback.ts',
+  'package-root.ts',
+];
 const MEDIA = ['telephony', 'audio', 'agent', 'model', 'store'];
 const INNER = [...LEAVES, ...MEDIA, 'config.ts', 'call', 'observe', 'console', 'index.ts'];
 const MEDIA_REACH: Reach = { values: LEAVES, types: ['observe'] };
