@@ -20,6 +20,8 @@ export interface SocketTap {
   sent(text: string): void;
   /** We began to close, or cut the socket (`code` undefined). */
   closing(code: number | undefined): void;
+  /** The other side answered the request for a WebSocket with this HTTP status. */
+  refused(httpStatus: number): void;
   /** The socket is gone. 1006: without a close frame. */
   ended(code: number, reason: string): void;
 }
@@ -37,14 +39,21 @@ export interface CallTap {
   webhook(request: WebhookRequest): void;
   webhookAnswered(status: number, xml: string): void;
   /** A media socket was taken; `early` is what it sent up to and with its `start`. */
-  carrierOpened(early: readonly Buffer[]): SocketTap;
-  modelConnecting(): SocketTap;
-  readonly rest: RestTap;
+  carrierOpened(early: readonly Buffer[]): SocketTap | undefined;
+  modelConnecting(): SocketTap | undefined;
+  readonly rest: RestTap | undefined;
   ordered(order: CallOrder): void;
   /** The process stood still: what was due at `dueMs` ran only now. */
   stalled(dueMs: number, nowMs: number): void;
-  /** Nothing of the call is alive any more. */
-  finished(endReason: string): void;
+  /** Nothing of the call is alive any more. What is left may still be webhooks. */
+  finished(endReason: string, messages: readonly HeardMessage[]): void;
+}
+
+/** One message of the transcript: what was heard. */
+export interface HeardMessage {
+  readonly role: 'user' | 'model';
+  readonly text: string;
+  readonly interrupted: boolean;
 }
 
 /** What a socket needs to know of the call that it serves. */

@@ -50,3 +50,10 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
     clock.setTimer(delayMs, resolve);
   });
 }
+
+/** Resolves in the event loop's next turn, when what was begun in this one has had its callbacks. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}

@@ -223,9 +223,13 @@ const VARIABLES = {
     meaning: 'from the first greeting sound sent, an interruption is held for this long, up to 3600; 0 = off',
   },
   RECORD_CALLS: {
-    schema: z.enum(['off'], 'must be off: recording calls is not built yet'),
+    schema: z.enum(
+      ['off', 'fixture'],
+      'must be off or fixture: recording the sound as audio is not built yet',
+    ),
     default: 'off',
-    meaning: 'only `off`: recording is not built yet',
+    meaning:
+      '`fixture`: each call as a replayable file in `DATA_DIR/recordings`, which holds what was said; `audio` and `both` are not built yet',
   },
   CALL_WEBHOOK_URL: {
     schema: notBuiltYet('the end-of-call webhook'),

@@ -15,6 +15,7 @@ export const ERROR_CODES = {
   speech_failed: { retryable: true, told: 'operator' },
   twilio_rest_failed: { retryable: true, told: 'operator' },
   sound_file_invalid: { retryable: false, told: 'operator' },
+  fixture_invalid: { retryable: false, told: 'operator' },
   phone_failed: { retryable: true, told: 'operator' },
 } as const satisfies Record<string, { retryable: boolean; told: 'operator' | 'caller' | 'nobody' }>;
 
@@ -43,6 +44,9 @@ export class ModelError extends AppError {}
 export class TelephonyError extends AppError {}
 /** Sound files and speech synthesis. */
 export class AudioError extends AppError {}
+
+/** A recorded call, or one written by hand, that cannot be read. */
+export class FixtureError extends AppError {}
 
 /** The text of anything that was thrown. */
 export function errorText(error: unknown): string {

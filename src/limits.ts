@@ -14,6 +14,20 @@ export const MULAW_FRAME_BYTES = FRAME_MS * MULAW_BYTES_PER_MS;
 /** mu-law code of digital silence (positive zero). */
 export const MULAW_SILENCE = 0xff;
 
+// --- Call fixtures ------------------------------------------------------------------------------------------
+
+/** The largest fixture, written or read: over an hour of a call in which the agent speaks half of the time. */
+export const FIXTURE_MAX_BYTES = 200 * 2 ** 20;
+/** What the disk may be behind: some 80 s of one call. */
+export const FIXTURE_UNWRITTEN_MAX_BYTES = 4 * 2 ** 20;
+/** After a call has ended its last webhooks are still recorded: the carrier sends them within a second or two. */
+export const FIXTURE_LINGER_MS = 10_000;
+
+/** A replayed call that was written by hand ends by itself within this, or is left as it is. */
+export const REPLAY_TAIL_MAX_MS = 60_000;
+/** Turns of the event loop in which what happened at one moment comes to rest: some twenty for a webhook. */
+export const REPLAY_SETTLE_TURNS_MAX = 1_000;
+
 // --- Time ---------------------------------------------------------------------------------------------------
 
 /** A call's timer that runs at most this late finds the time at which it was due; beyond it, the time that it is. Lag

@@ -4,7 +4,7 @@
  */
 import type { Agent } from '../agent/agent.js';
 import type { AgentCatalog } from '../agent/agent-catalog.js';
-import type { WebhookRequest } from '../call-tap.js';
+import type { CallOrder, WebhookRequest } from '../call-tap.js';
 import type { Clock, Timer } from '../clock.js';
 import type { CallBook, CallView } from '../console/call-view.js';
 import { type CallSid, parseCallSid } from '../ids.js';
@@ -145,9 +145,14 @@ export class CallRegistry implements VoiceDoor, CallBook {
   }
 
   hangUp(callSid: string): boolean {
+    return this.order(callSid, 'hangup');
+  }
+
+  /** False when there is no such call in progress. */
+  order(callSid: string, order: CallOrder): boolean {
     const sid = parseCallSid(callSid);
     const call = sid === undefined ? undefined : this.#calls.get(sid);
-    call?.order('hangup');
+    call?.order(order);
     return call !== undefined;
   }
 

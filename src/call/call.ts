@@ -491,7 +491,7 @@ export class Call {
       { callSid: this.callSid, endReason: reason, durationMs: Math.round(durationMs) },
       'call ended',
     );
-    this.#tap?.finished(reason);
+    this.#tap?.finished(reason, this.#conversation.messages());
     this.#options.onEnded(this);
   }
 }

@@ -99,6 +99,8 @@ export class GeminiSocket {
     });
     socket.on('unexpected-response', (_request, response) => {
       this.#httpStatus = response.statusCode;
+      clock.enter();
+      tap?.refused(response.statusCode ?? 0);
       socket.terminate();
     });
     socket.on('error', (error) => {
@@ -108,7 +110,7 @@ export class GeminiSocket {
     socket.on('close', (code, reason) => {
       clock.enter();
       this.#closeTimer?.cancel();
-      tap?.ended(code, this.#httpStatus === undefined ? reason.toString('utf8') : `HTTP ${this.#httpStatus}`);
+      tap?.ended(code, reason.toString('utf8'));
       this.listener.onEnd({
         code,
         reason: reason.toString('utf8'),

@@ -25,9 +25,9 @@ const LEAVES = [
   'package-root.ts',
 ];
 const MEDIA = ['telephony', 'audio', 'agent', 'model', 'store'];
-const INNER = [...LEAVES, ...MEDIA, 'config.ts', 'call', 'observe', 'console', 'index.ts'];
+const INNER = [...LEAVES, ...MEDIA, 'config.ts', 'call', 'fixture', 'observe', 'console', 'index.ts'];
 const MEDIA_REACH: Reach = { values: LEAVES, types: ['observe'] };
-const OUTER_REACH: Reach = { values: [...INNER, 'server.ts'], types: [] };
+const OUTER_REACH: Reach = { values: [...INNER, 'switchboard.ts', 'server.ts'], types: [] };
 
 /** A part is a folder of `src/` or a file directly in it. */
 export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
@@ -38,8 +38,11 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   observe: { values: LEAVES, types: [...MEDIA, 'config.ts', 'call'] },
   // The read-only view of the calls is the console's interface, which the call implements; never the other way round.
   call: { values: [...LEAVES, ...MEDIA, 'observe'], types: ['config.ts', 'console'] },
+  // A recorder knows the edges by their taps only.
+  fixture: { values: LEAVES, types: ['observe'] },
   console: { values: [...LEAVES, 'store', 'observe'], types: ['agent', 'config.ts'] },
-  'server.ts': { values: INNER, types: [] },
+  'switchboard.ts': { values: INNER, types: [] },
+  'server.ts': { values: [...INNER, 'switchboard.ts'], types: [] },
   replay: OUTER_REACH,
   'doctor.ts': { values: [...OUTER_REACH.values, 'doctor-checks.ts', 'doctor-finding.ts'], types: [] },
   'doctor-checks.ts': {
@@ -56,7 +59,7 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
 const PARTS_OF_VENDOR: Readonly<Record<string, readonly string[]>> = {
   twilio: ['telephony', 'replay', 'doctor-doors.ts'],
   '@google/genai': ['model'],
-  express: ['telephony', 'console', 'server.ts'],
+  express: ['telephony', 'console', 'switchboard.ts'],
   libsql: ['store'],
   'better-sqlite3': ['store'],
   kysely: ['store'],

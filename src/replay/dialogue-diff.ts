@@ -1,0 +1,186 @@
+/**
+ * A replay's differences as a person reads a call: a line for each thing that was said or done, stretches of sound as
+ * one, `-` for what the fixture expects and `+` for what the server did, with what came just before.
+ */
+import type { FixtureLine } from '../fixture/fixture-format.js';
+import type { Comparison, Place } from './replay-comparison.js';
+
+const CONTEXT_ROWS = 4;
+const HUNKS_MAX = 3;
+const CHANGED_ROWS_MAX = 12;
+const TEXT_MAX_CHARS = 110;
+/** Sound in messages that follow each other within this is one stretch. */
+const STRETCH_GAP_MS = 400;
+
+interface Row {
+  readonly mark: ' ' | '-' | '+';
+  readonly at: number;
+  readonly who: string;
+  what: string;
+  /** Of a stretch of sound. */
+  sound?: { endsAt: number; messages: number; bytes: number; lastDetail: string };
+}
+
+/** Empty when nothing differs. */
+export function dialogueDiff(incoming: readonly FixtureLine[], { places, differences }: Comparison): string {
+  if (differences === 0) return '';
+  const rows = joinSound(rowsOf(incoming, places));
+  const hunks = hunksOf(rows);
+  const shown = hunks.slice(0, HUNKS_MAX).map((hunk) => hunk.map(renderRow).join('\n'));
+  const hidden = hunks.length - shown.length;
+  const more = hidden > 0 ? [`… and ${hidden} more ${hidden === 1 ? 'place' : 'places'} like these`] : [];
+  return [...shown, ...more].join('\n      …\n');
+}
+
+/** The whole call, in order, for a person to read. */
+export function dialogueOf(lines: readonly FixtureLine[]): string {
+  const rows = lines.filter((line) => line.leg !== 'clock').map((line) => rowOf(' ', line));
+  return joinSound(rows)
+    .map((row) => renderRow(row))
+    .join('\n');
+}
+
+function rowsOf(incoming: readonly FixtureLine[], places: readonly Place[]): Row[] {
+  const rows = incoming
+    .filter((line) => line.dir === 'in' && line.leg !== 'clock')
+    .map((line) => rowOf(' ', line));
+  for (const { expected, actual, same } of places) {
+    if (same && expected !== undefined) rows.push(rowOf(' ', expected));
+    else {
+      if (expected !== undefined) rows.push(rowOf('-', expected));
+      if (actual !== undefined) rows.push(rowOf('+', actual));
+    }
+  }
+  return rows.sort((a, b) => a.at - b.at);
+}
+
+/** One row for sound of the same kind that follows itself closely; anything else in between does not end it. */
+function joinSound(rows: readonly Row[]): Row[] {
+  const joined: Row[] = [];
+  const open = new Map<string, Row>();
+  for (const row of rows) {
+    if (row.sound === undefined) {
+      joined.push(row);
+      continue;
+    }
+    const key = `${row.mark} ${row.who}`;
+    const stretch = open.get(key);
+    if (row.mark === ' ' && stretch?.sound !== undefined && row.at - stretch.sound.endsAt <= STRETCH_GAP_MS) {
+      stretch.sound.endsAt = row.at;
+      stretch.sound.messages += row.sound.messages;
+      stretch.sound.bytes += row.sound.bytes;
+      continue;
+    }
+    open.set(key, row);
+    joined.push(row);
+  }
+  return joined;
+}
+
+function hunksOf(rows: readonly Row[]): Row[][] {
+  const hunks: Row[][] = [];
+  let lastChanged = Number.NEGATIVE_INFINITY;
+  for (const [index, row] of rows.entries()) {
+    if (row.mark === ' ') continue;
+    const isNew = index - lastChanged > CONTEXT_ROWS;
+    if (isNew) hunks.push(rows.slice(Math.max(0, index - CONTEXT_ROWS), index));
+    else hunks.at(-1)?.push(...rows.slice(lastChanged + 1, index));
+    hunks.at(-1)?.push(row);
+    lastChanged = index;
+  }
+  return hunks.map((hunk) => shorten(hunk));
+}
+
+function shorten(hunk: readonly Row[]): Row[] {
+  const most = CONTEXT_ROWS + CHANGED_ROWS_MAX;
+  if (hunk.length <= most) return [...hunk];
+  const last = hunk[most];
+  const more: Row = { mark: ' ', at: last?.at ?? 0, who: '', what: `… ${hunk.length - most} more rows` };
+  return [...hunk.slice(0, most), more];
+}
+
+function renderRow({ mark, at, who, what, sound }: Row): string {
+  const time = (at / 1000).toFixed(3).padStart(9);
+  return `${mark} ${time}  ${who.padEnd(8)}${sound === undefined ? what : soundText(sound, what)}`;
+}
+
+/** A stretch by its length; a single message by what tells it from another. */
+function soundText(sound: NonNullable<Row['sound']>, msPerByte: string): string {
+  const seconds = (sound.bytes * Number(msPerByte)) / 1000;
+  if (sound.messages === 1) return `♪ ${seconds.toFixed(2)} s  ${sound.lastDetail}`;
+  return `♪ ${seconds.toFixed(2)} s in ${sound.messages} messages`;
+}
+
+function rowOf(mark: Row['mark'], line: FixtureLine): Row {
+  const { at } = line;
+  const who = line.leg === 'call' ? 'call' : `${nameOf(line)}${line.dir === 'in' ? ' →' : ' ←'}`;
+  const sound = soundOf(line);
+  if (sound === undefined) return { mark, at, who, what: clip(whatOf(line)) };
+  const { bytes, detail, msPerByte } = sound;
+  return {
+    mark,
+    at,
+    who,
+    what: String(msPerByte),
+    sound: { endsAt: at, messages: 1, bytes, lastDetail: detail },
+  };
+}
+
+function nameOf(line: FixtureLine): string {
+  const conn = 'conn' in line && line.conn !== undefined ? ` ${line.conn}` : '';
+  return `${line.leg}${conn}`;
+}
+
+/** mu-law is 8 bytes a millisecond, the model's input 32, its output 48. */
+function soundOf(line: FixtureLine): { bytes: number; detail: string; msPerByte: number } | undefined {
+  if (line.leg !== 'phone' && line.leg !== 'model') return undefined;
+  if (line.sound !== undefined) {
+    const [bytes, level, digest] = line.sound.split(' ');
+    const msPerByte = line.leg === 'phone' ? 1 / 8 : 1 / 32;
+    return { bytes: Number(bytes), detail: `${level} dB ${digest}`, msPerByte };
+  }
+  const data = line.leg === 'phone' ? payloadOf(line.message) : audioOf(line.message);
+  if (data === undefined) return undefined;
+  const bytes = Math.floor((data.length * 3) / 4);
+  return { bytes, detail: '', msPerByte: line.leg === 'phone' ? 1 / 8 : 1 / 48 };
+}
+
+type Json = Record<string, unknown>;
+
+function payloadOf(message: Json | undefined): string | undefined {
+  const media = message?.['media'] as { payload?: unknown } | undefined;
+  return typeof media?.payload === 'string' ? media.payload : undefined;
+}
+
+function audioOf(message: Json | undefined): string | undefined {
+  const content = message?.['serverContent'] as
+    { modelTurn?: { parts?: { inlineData?: { data?: unknown } }[] } } | undefined;
+  if (content === undefined || Object.keys(content).length !== 1) return undefined;
+  const data = content.modelTurn?.parts?.[0]?.inlineData?.data;
+  return typeof data === 'string' ? data : undefined;
+}
+
+function whatOf(line: FixtureLine): string {
+  const { at: _at, leg: _leg, dir: _dir, ...rest } = line;
+  const { conn: _conn, ...content } = rest as Json;
+  const [name, value] = Object.entries(content)[0] ?? ['', ''];
+  if (name === 'message') return JSON.stringify(value);
+  if (name === 'post') return `POST ${String(value)}`;
+  if (line.leg === 'phone' && line.answer !== undefined) return `${line.answer.status} ${line.answer.xml}`;
+  if (line.leg === 'call' && line.ended !== undefined) {
+    const said = (line.heard ?? []).map(
+      ({ role, text, interrupted }) => `${role}: ${text}${interrupted ? ' —' : ''}`,
+    );
+    return [`ended: ${line.ended}`, ...said].join('\n              ');
+  }
+  if (value === true) return name;
+  return `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`;
+}
+
+/** Rows of a transcript keep their lines. */
+function clip(text: string): string {
+  return text
+    .split('\n')
+    .map((row) => (row.length > TEXT_MAX_CHARS ? `${row.slice(0, TEXT_MAX_CHARS)}…` : row))
+    .join('\n');
+}

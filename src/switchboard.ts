@@ -1,0 +1,172 @@
+/**
+ * Everything between the model and the sockets, wired together without a port of its own: doors, calls and metrics.
+ * `server.ts` gives it one to listen on; a replay hands it connections that never were on a network.
+ */
+import { createServer, type Server } from 'node:http';
+import express from 'express';
+import type { AgentCatalog } from './agent/agent-catalog.js';
+import { BUILT_IN_TOOLS } from './call/built-in-tools.js';
+import type { CallDeps } from './call/call-deps.js';
+import { CallRegistry } from './call/call-registry.js';
+import { END_REASONS } from './call/end-reason.js';
+import { LagAdmission } from './call/lag-admission.js';
+import { loadPrompts } from './call/prompts.js';
+import type { Clock } from './clock.js';
+import type { Config } from './config.js';
+import { createErrorHandler, createOperationsApi } from './console/operations-api.js';
+import { createUpgradeDoor } from './console/upgrade-door.js';
+import { errorText } from './errors.js';
+import { HTTP_CHECK_INTERVAL_MS, HTTP_HEADERS_MAX_MS, HTTP_REQUEST_MAX_MS } from './limits.js';
+import type { ConnectLive } from './model/live-connection.js';
+import { safeObserver } from './observe/call-observer.js';
+import type { Log } from './observe/log.js';
+import { type Metrics, createMetrics } from './observe/metrics.js';
+import { packageVersion } from './package-root.js';
+import type { CallControl } from './telephony/call-control.js';
+import { CARRIER_ANOMALIES } from './telephony/carrier-anomaly.js';
+import { MEDIA_REFUSALS, MediaStreamServer } from './telephony/media-stream-server.js';
+import { MEDIA_PATH, renderVoiceAnswer } from './telephony/twiml.js';
+import { STREAM_EVENTS, WEBHOOK_REFUSALS, createWebhooks } from './telephony/webhooks.js';
+
+export interface SwitchboardOptions {
+  readonly config: Config;
+  readonly agents: AgentCatalog;
+  readonly model: { readonly name: string; readonly connectLive: ConnectLive };
+  readonly callControl: CallControl;
+  readonly openTap?: CallDeps['openTap'];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Switchboard {
+  /** Not listening yet. */
+  readonly http: Server;
+  readonly calls: CallRegistry;
+  /** Cuts whatever is left and closes everything. */
+  close(): Promise<void>;
+}
+
+export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
+  const { config, agents, model, callControl, openTap, clock, log } = options;
+  const metrics = createMetrics({
+    version: packageVersion(),
+    agent: agents.default.name,
+    model: model.name,
+    endReasons: END_REASONS,
+    tools: BUILT_IN_TOOLS.map(({ name }) => name),
+    refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
+    anomalies: CARRIER_ANOMALIES,
+    streamEvents: STREAM_EVENTS,
+  });
+  const admission = new LagAdmission({ clock, lagMs: () => metrics.loopLagMs() });
+  const calls = new CallRegistry({
+    agents,
+    callsMax: config.MAX_CALLS,
+    overloaded: () => admission.isFull,
+    deps: {
+      clock,
+      log,
+      observer: safeObserver(metrics.observer, () => metrics.observerFaults.inc()),
+      connectLive: model.connectLive,
+      callControl,
+      prompts: loadPrompts(),
+      modelName: model.name,
+      ...(openTap && { openTap }),
+      callMaxMs: config.MAX_CALL_MINUTES * 60_000,
+      idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
+      greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
+    },
+  });
+  const media = createMediaServer(config, { clock, log, metrics, calls });
+  const http = createHttpServer(config, { log, metrics, calls, media });
+  return {
+    http,
+    calls,
+    async close() {
+      http.close();
+      calls.close();
+      await media.close();
+      http.closeAllConnections();
+      admission.close();
+      metrics.close();
+    },
+  };
+}
+
+function trustOf(config: Config) {
+  return {
+    publicUrl: config.PUBLIC_URL,
+    authToken: config.TWILIO_AUTH_TOKEN,
+    sharedKey: config.TWILIO_SHARED_KEY,
+  };
+}
+
+interface DoorParts {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly calls: CallRegistry;
+}
+
+function createMediaServer(config: Config, parts: DoorParts & { clock: Clock }): MediaStreamServer {
+  const { log, metrics, calls, clock } = parts;
+  return new MediaStreamServer({
+    ...trustOf(config),
+    accept: (start, stream, early) => calls.acceptStream(start, stream, early),
+    // A draining server still takes the streams of calls that it announced.
+    isDraining: () => false,
+    clock,
+    log,
+    observe: {
+      onRefused: (reason) => metrics.refused.inc({ reason }),
+      onAnomaly: (kind) => metrics.anomalies.inc({ kind }),
+    },
+  });
+}
+
+function createHttpServer(config: Config, parts: DoorParts & { media: MediaStreamServer }): Server {
+  const { log, metrics, calls, media } = parts;
+  // What TwiML takes to load and compile would otherwise be the first caller's wait.
+  renderVoiceAnswer({ kind: 'stream', token: 'warm-up' }, 'https://localhost');
+  const app = express();
+  app.disable('x-powered-by');
+  app.use(
+    createWebhooks({
+      ...trustOf(config),
+      door: calls,
+      log,
+      observe: {
+        onRefused: (reason) => metrics.refused.inc({ reason }),
+        onStreamEvent: (event) => metrics.streamEvents.inc({ event }),
+      },
+    }),
+  );
+  app.use(
+    createOperationsApi({
+      calls,
+      registry: metrics.registry,
+      consoleToken: config.CONSOLE_TOKEN,
+      metricsToken: config.METRICS_TOKEN,
+      debug: config.EARSHOT_DEBUG,
+      log,
+    }),
+  );
+  app.use(createErrorHandler(log));
+  const http = createServer(
+    {
+      headersTimeout: HTTP_HEADERS_MAX_MS,
+      requestTimeout: HTTP_REQUEST_MAX_MS,
+      connectionsCheckingInterval: HTTP_CHECK_INTERVAL_MS,
+    },
+    app,
+  );
+  const answerUpgrade = createUpgradeDoor(config.CONSOLE_TOKEN);
+  http.on('upgrade', (request, socket, head) => {
+    if (request.url?.split('?', 1)[0] === MEDIA_PATH) media.handleUpgrade(request, socket, head);
+    else answerUpgrade(request, socket);
+  });
+  http.on('clientError', (error, socket) => {
+    log.debug({ cause: errorText(error) }, 'a client spoke no HTTP');
+    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
+  });
+  return http;
+}
