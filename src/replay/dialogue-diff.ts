@@ -34,24 +34,28 @@ export function dialogueDiff(incoming: readonly FixtureLine[], { places, differe
 
 /** The whole call, in order, for a person to read. */
 export function dialogueOf(lines: readonly FixtureLine[]): string {
-  const rows = lines.filter((line) => line.leg !== 'clock').map((line) => rowOf(' ', line));
+  const rows = lines.filter((line) => isTold(line)).map((line) => rowOf(' ', line));
   return joinSound(rows)
     .map((row) => renderRow(row))
     .join('\n');
 }
 
 function rowsOf(incoming: readonly FixtureLine[], places: readonly Place[]): Row[] {
-  const rows = incoming
-    .filter((line) => line.dir === 'in' && line.leg !== 'clock')
-    .map((line) => rowOf(' ', line));
+  const rows = incoming.filter((line) => line.dir === 'in' && isTold(line)).map((line) => rowOf(' ', line));
   for (const { expected, actual, same } of places) {
-    if (same && expected !== undefined) rows.push(rowOf(' ', expected));
-    else {
+    if (same) {
+      if (expected !== undefined && isTold(expected)) rows.push(rowOf(' ', expected));
+    } else {
       if (expected !== undefined) rows.push(rowOf('-', expected));
       if (actual !== undefined) rows.push(rowOf('+', actual));
     }
   }
   return rows.sort((a, b) => a.at - b.at);
+}
+
+/** Marks go with the sound, and are told only where they differ. */
+function isTold(line: FixtureLine): boolean {
+  return line.leg !== 'clock' && !(line.leg === 'phone' && line.message?.['event'] === 'mark');
 }
 
 /** One row for sound of the same kind that follows itself closely; anything else in between does not end it. */

@@ -39,11 +39,18 @@ export async function scriptOf(fixture: Fixture): Promise<Moment[]> {
       moments.push(...spoken(line, line.say, await sounds.ofModel(line.say)));
     } else {
       if (line.leg === 'phone' && line.open !== undefined) mouthOf(mouths, line).openedAt = line.at;
+      if (line.leg === 'phone' && endsStream(line)) mouthOf(mouths, line).close(line, moments);
       moments.push({ at: line.at, line, written: line });
     }
   }
-  // Stable: what comes apart goes between the lines behind it, in the order of time.
-  return moments.sort((a, b) => a.at - b.at);
+  // Lines keep their order; at one moment they come before the sound of a line that came apart.
+  return moments.sort(
+    (a, b) => a.at - b.at || Number(a.written === undefined) - Number(b.written === undefined),
+  );
+}
+
+function endsStream({ message, close, cut }: PhoneLine): boolean {
+  return close !== undefined || cut !== undefined || message?.['event'] === 'stop';
 }
 
 function mouthOf(mouths: Map<number, Mouth>, line: PhoneLine): Mouth {
@@ -126,6 +133,11 @@ class Mouth {
         written: index === 0 ? line : undefined,
       };
     });
+  }
+
+  /** The line is over: the caller says no more on it. */
+  close(line: PhoneLine, before: Moment[]): void {
+    this.#takeBack(line.at, line, before);
   }
 
   #takeBack(at: number, { conn }: PhoneLine, before: Moment[]): void {

@@ -3,7 +3,7 @@
  * writes. Exit 0: all the same; 1: a difference, told as a dialogue; 78: a command line or a fixture that is wrong.
  */
 import { readdirSync, statSync } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
+import { rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type AgentCatalog, loadAgents } from '../agent/agent-catalog.js';
@@ -87,27 +87,36 @@ class AgentShelf {
 }
 
 /** Replaces the file's outgoing lines, whole or not at all. */
-async function update(fixture: Fixture, lines: readonly FixtureLine[]): Promise<void> {
+async function write(fixture: Fixture, lines: readonly FixtureLine[]): Promise<void> {
   const header = { ...fixture.header, server: packageVersion() };
+  const { mode } = await stat(fixture.path);
   const text = [header, ...lines].map((line) => `${JSON.stringify(line)}\n`).join('');
   const unfinished = `${fixture.path}.new`;
-  await writeFile(unfinished, text, { mode: 0o600 });
+  await writeFile(unfinished, text, { mode });
   await rename(unfinished, fixture.path);
+}
+
+/** The call's lines as they are now: first with a phone that plays and returns its marks, then, with these marks as lines
+ * of the file, exactly as later replays will go. */
+async function renew(fixture: Fixture, agents: AgentCatalog): Promise<readonly FixtureLine[]> {
+  const played = await replay(fixture, { agents, playsMarks: true });
+  const incoming = played.lines.filter(({ dir }) => dir === 'in');
+  return (await replay({ ...fixture, lines: incoming }, { agents })).lines;
 }
 
 async function replayOne(file: string, command: ReplayCommand, shelf: AgentShelf): Promise<boolean> {
   const fixture = await readFixture(file);
   const agents = await shelf.of(fixture, command.agent);
+  if (command.update) {
+    await write(fixture, await renew(fixture, agents));
+    print(`written  ${file}`);
+    return true;
+  }
   const startedMs = systemClock.nowMs();
-  const result = await replay(fixture, { agents, playsMarks: command.update });
+  const result = await replay(fixture, { agents });
   const tookMs = systemClock.nowMs() - startedMs;
   const speed = `${(result.durationMs / 1000).toFixed(1)} s of call in ${Math.round(tookMs)} ms`;
   if (command.show) print(dialogueOf(result.lines));
-  if (command.update) {
-    await update(fixture, result.lines);
-    print(`written  ${file}: ${speed}`);
-    return true;
-  }
   const comparison = compareReplay(fixture.lines, result.lines);
   if (comparison.differences === 0 && result.unsaid.length === 0) {
     print(`same     ${file}: ${speed}`);

@@ -11,7 +11,6 @@ import {
   closeFrame,
   FrameReader,
   pongFrame,
-  rawTextFrame,
   type Side,
   textFrame,
 } from './websocket-wire.js';
@@ -79,8 +78,9 @@ export class ReplayedSocket {
     else if (line.refused !== undefined) this.#refuse(line.refused);
     else if (line.message !== undefined) this.socket.feed(textFrame(JSON.stringify(line.message), side));
     else if (line.text !== undefined) this.socket.feed(textFrame(line.text, side));
-    else if (line.bytes !== undefined) this.#sayBytes(Buffer.from(line.bytes, 'base64'));
-    else if (line.close !== undefined) this.#close(line.close, line.reason ?? '');
+    else if (line.bytes !== undefined) {
+      this.socket.feed(binaryFrame(Buffer.from(line.bytes, 'base64'), side));
+    } else if (line.close !== undefined) this.#close(line.close, line.reason ?? '');
     else if (line.cut !== undefined) this.#hangUp();
     return true;
   }
@@ -89,12 +89,6 @@ export class ReplayedSocket {
   end(): void {
     this.#hungUp = true;
     this.socket.destroy();
-  }
-
-  /** From the carrier a binary frame; from the model text that is not UTF-8, or JSON that is not compact. */
-  #sayBytes(bytes: Buffer): void {
-    const { side } = this.#options;
-    this.socket.feed(side === 'client' ? binaryFrame(bytes, side) : rawTextFrame(bytes, side));
   }
 
   #acceptance(): Buffer {

@@ -96,11 +96,6 @@ export function textFrame(text: string, side: Side): Buffer {
   return frame(TEXT, Buffer.from(text, 'utf8'), side);
 }
 
-/** A text frame of bytes that need not be UTF-8. */
-export function rawTextFrame(bytes: Buffer, side: Side): Buffer {
-  return frame(TEXT, bytes, side);
-}
-
 export function binaryFrame(bytes: Buffer, side: Side): Buffer {
   return frame(BINARY, bytes, side);
 }
