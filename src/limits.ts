@@ -23,6 +23,8 @@ export const FIXTURE_UNWRITTEN_MAX_BYTES = 4 * 2 ** 20;
 /** After a call has ended its last webhooks are still recorded: the carrier sends them within a second or two. */
 export const FIXTURE_LINGER_MS = 10_000;
 
+/** Calls at once in a replay that does not say otherwise: enough, so that the load of the machine decides nothing. */
+export const REPLAY_CALLS_MAX = 1_000;
 /** A replayed call that was written by hand ends by itself within this, or is left as it is. */
 export const REPLAY_TAIL_MAX_MS = 60_000;
 /** Turns of the event loop in which what happened at one moment comes to rest: some twenty for a webhook. */

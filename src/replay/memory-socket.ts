@@ -25,6 +25,9 @@ export class MemorySocket extends Duplex {
   readonly remoteAddress = '127.0.0.1';
   readonly #listener: MemorySocketListener;
   #gone = false;
+  #reads = true;
+  /** A write that the other side has not read. */
+  #unread: (() => void) | undefined;
 
   constructor(listener: MemorySocketListener) {
     super({ decodeStrings: false });
@@ -34,6 +37,15 @@ export class MemorySocket extends Duplex {
   /** What the other side sends. */
   feed(bytes: Buffer): void {
     if (!this.destroyed) this.push(bytes);
+  }
+
+  /** The other side stops reading, and what is written piles up here; or it reads again. */
+  setReads(reads: boolean): void {
+    this.#reads = reads;
+    const unread = this.#unread;
+    if (!reads) return;
+    this.#unread = undefined;
+    unread?.();
   }
 
   /** The other side ends the connection. */
@@ -63,13 +75,11 @@ export class MemorySocket extends Duplex {
   }
 
   override _write(chunk: Buffer | string, encoding: BufferEncoding, done: Written): void {
-    this.#listener.onWritten(bytesOf({ chunk, encoding }));
-    done();
+    this.#hand(bytesOf({ chunk, encoding }), done);
   }
 
   override _writev(chunks: readonly Chunk[], done: Written): void {
-    this.#listener.onWritten(Buffer.concat(chunks.map((chunk) => bytesOf(chunk))));
-    done();
+    this.#hand(Buffer.concat(chunks.map((chunk) => bytesOf(chunk))), done);
   }
 
   override _final(done: Written): void {
@@ -80,6 +90,15 @@ export class MemorySocket extends Duplex {
   override _destroy(error: Error | null, done: Written): void {
     this.#tellGone();
     done(error);
+  }
+
+  #hand(bytes: Buffer, done: Written): void {
+    const read = (): void => {
+      this.#listener.onWritten(bytes);
+      done();
+    };
+    if (this.#reads) read();
+    else this.#unread = read;
   }
 
   #tellGone(): void {

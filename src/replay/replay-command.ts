@@ -4,15 +4,15 @@
  */
 import { readdirSync, statSync } from 'node:fs';
 import { rename, stat, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type AgentCatalog, loadAgents } from '../agent/agent-catalog.js';
+import type { AgentCatalog } from '../agent/agent-catalog.js';
 import { systemClock } from '../clock.js';
 import { AppError, ConfigError, errorText } from '../errors.js';
 import type { Fixture, FixtureLine } from '../fixture/fixture-format.js';
 import { readFixture } from '../fixture/fixture-reader.js';
-import { silentLog } from '../observe/log.js';
 import { PACKAGE_ROOT, packageVersion } from '../package-root.js';
+import { AgentShelf } from './agent-shelf.js';
 import { dialogueDiff, dialogueOf } from './dialogue-diff.js';
 import { compareReplay } from './replay-comparison.js';
 import { replay } from './replay.js';
@@ -68,22 +68,6 @@ function fixturesAt(path: string): string[] {
   const files = readdirSync(path).filter((name) => name.endsWith('.ndjson'));
   if (files.length === 0) throw new ConfigError('config_invalid', `${path} holds no .ndjson file`);
   return files.sort().map((name) => join(path, name));
-}
-
-/** Agents by how they are named, each loaded once. */
-class AgentShelf {
-  readonly #catalogs = new Map<string, Promise<AgentCatalog>>();
-
-  /** A path in a fixture is seen from the file. */
-  of(fixture: Fixture, override: string | undefined): Promise<AgentCatalog> {
-    const named = fixture.header.agent;
-    const selected = override ?? (/[/\\]/.test(named) ? resolve(dirname(fixture.path), named) : named);
-    const folder = join(PACKAGE_ROOT, 'agents');
-    const catalog =
-      this.#catalogs.get(selected) ?? loadAgents({ selected, folder, clock: systemClock, log: silentLog });
-    this.#catalogs.set(selected, catalog);
-    return catalog;
-  }
 }
 
 /** Replaces the file's outgoing lines, whole or not at all. */

@@ -24,7 +24,7 @@ export interface Comparison {
   readonly differences: number;
 }
 
-const LEGS: readonly FixtureLeg[] = ['phone', 'model', 'rest', 'call'];
+const LEGS: readonly FixtureLeg[] = ['phone', 'model', 'rest', 'operator', 'call'];
 
 export function compareReplay(expected: readonly FixtureLine[], actual: readonly FixtureLine[]): Comparison {
   const places = LEGS.flatMap((leg) => alignLeg(outgoing(expected, leg), outgoing(actual, leg)));

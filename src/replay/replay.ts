@@ -4,13 +4,12 @@
  * the same fixture and the same code give the same notes, to the byte.
  */
 import type { AgentCatalog } from '../agent/agent-catalog.js';
-import type { CallOrder, CallTap, HeardMessage } from '../call-tap.js';
+import type { CallTap, HeardMessage } from '../call-tap.js';
 import { nextTurn } from '../clock.js';
 import { readConfig } from '../config.js';
 import { type Fixture, type FixtureLine, roundMs } from '../fixture/fixture-format.js';
 import { modelOutput } from '../fixture/outgoing-line.js';
-import { parseCallSid } from '../ids.js';
-import { REPLAY_SETTLE_TURNS_MAX, REPLAY_TAIL_MAX_MS } from '../limits.js';
+import { REPLAY_CALLS_MAX, REPLAY_SETTLE_TURNS_MAX, REPLAY_TAIL_MAX_MS } from '../limits.js';
 import { createGeminiConnectLive } from '../model/gemini-connect.js';
 import { type Log, silentLog } from '../observe/log.js';
 import { buildSwitchboard, type Switchboard } from '../switchboard.js';
@@ -18,6 +17,7 @@ import { TwilioCallControl } from '../telephony/twilio-call-control.js';
 import type { RestRequest } from '../telephony/twilio-rest.js';
 import { scriptOf, type Moment } from './fixture-script.js';
 import { ReplayedPhone } from './replayed-phone.js';
+import { ReplayedRequest } from './replayed-request.js';
 import { ReplayedSocket } from './replayed-socket.js';
 import { VirtualClock } from './virtual-clock.js';
 
@@ -154,7 +154,7 @@ class Replay {
       case 'rest':
         return this.#answerRest(line.answer);
       case 'operator':
-        return this.#order(line.order);
+        return this.#operate(line);
       case 'call':
       case 'clock':
         return true;
@@ -169,9 +169,20 @@ class Replay {
     return true;
   }
 
-  #order(order: CallOrder): boolean {
-    const callSid = parseCallSid(this.#phone.callSid);
-    return callSid !== undefined && this.#switchboard.calls.order(callSid, order);
+  #operate({ order, get, post }: Extract<FixtureLine, { leg: 'operator' }>): boolean {
+    const { calls, http } = this.#switchboard;
+    if (order === 'drain') void calls.drain();
+    else if (order !== undefined) return calls.order(this.#phone.callSid, order);
+    const path = get ?? post;
+    if (path === undefined) return true;
+    const request = new ReplayedRequest({
+      onAnswer: ({ status, body }) =>
+        this.#note({ leg: 'operator', dir: 'out', answer: { status, body: JSON.parse(body) as unknown } }),
+      onActivity: () => this.#stir(),
+    });
+    http.emit('connection', request.socket);
+    request.send(get === undefined ? 'POST' : 'GET', path);
+    return true;
   }
 
   // --- What the server does -------------------------------------------------------------------------------------
@@ -210,7 +221,8 @@ class Replay {
     const log = this.#options.log ?? silentLog;
     const config = readConfig({
       MODEL: 'rehearsal',
-      MAX_CALLS: '1',
+      EARSHOT_DEBUG: 'on',
+      MAX_CALLS: String(settings.callsMax ?? REPLAY_CALLS_MAX),
       ...(settings.callMaxMs !== undefined && { MAX_CALL_MINUTES: String(settings.callMaxMs / 60_000) }),
       ...(settings.idleRepromptMs !== undefined && {
         IDLE_REPROMPT_SECONDS: String(settings.idleRepromptMs / 1000),

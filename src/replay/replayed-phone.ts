@@ -51,7 +51,7 @@ export class ReplayedPhone {
     if (stream === undefined) return false;
     if (line.message !== undefined)
       return stream.socket.say({ ...line, message: this.#said(stream, line.message) });
-    stream.player?.cut();
+    if (line.close !== undefined || line.cut !== undefined) stream.player?.cut();
     return stream.socket.say(line);
   }
 
@@ -65,13 +65,14 @@ export class ReplayedPhone {
 
   #post(path: string, params: NonNullable<PhoneLine['params']>): boolean {
     const { http, note, onActivity } = this.#options;
-    if (typeof params['CallSid'] === 'string') this.callSid = params['CallSid'];
+    // Orders are for the call that the fixture is about: its first.
+    if (typeof params['CallSid'] === 'string') this.callSid ||= params['CallSid'];
     const request = new ReplayedRequest({
       onAnswer: ({ status, body }) => note('out', { answer: { status, xml: this.redaction.xml(body) } }),
       onActivity,
     });
     http.emit('connection', request.socket);
-    request.post(path, 'application/x-www-form-urlencoded', formOf(params));
+    request.send('POST', path, 'application/x-www-form-urlencoded', formOf(params));
     return true;
   }
 

@@ -26,10 +26,10 @@ export class ReplayedRequest {
     });
   }
 
-  post(path: string, contentType: string, body: string): void {
+  send(method: 'GET' | 'POST', path: string, contentType = 'application/json', body = ''): void {
     this.socket.feed(
       Buffer.from(
-        `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: ${contentType}\r\n` +
+        `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: ${contentType}\r\n` +
           `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
       ),
     );

@@ -82,6 +82,7 @@ export class ReplayedSocket {
       this.socket.feed(binaryFrame(Buffer.from(line.bytes, 'base64'), side));
     } else if (line.close !== undefined) this.#close(line.close, line.reason ?? '');
     else if (line.cut !== undefined) this.#hangUp();
+    else if (line.reads !== undefined) this.socket.setReads(line.reads);
     return true;
   }
 
