@@ -82,14 +82,14 @@ function callFault(contents: readonly TextContent[]): string | undefined {
     if (responses.length > 0 && isModel(content)) return 'Function responses must not have the role model.';
     if (responses.length !== calls.length) {
       if (responses.length > 0 && calls.length === 0) {
-        return 'Please ensure that function response turn comes immediately after a function call turn.';
+        return 'A function response turn must come immediately after a function call turn.';
       }
-      return 'Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.';
+      return 'The number of function response parts must equal the number of function call parts of the turn before.';
     }
     if (callsIn(content).length === 0) continue;
     if (!isModel(content)) return 'Function calls must have the role model.';
     if (before === undefined) {
-      return 'Please ensure that function call turn comes immediately after a user turn or after a function response turn.';
+      return 'A function call turn must come after a user turn or a function response turn.';
     }
   }
   return undefined;

@@ -6,6 +6,8 @@ import {
   GoogleGenAI,
   type Part,
 } from '@google/genai';
+import type { ManualClock } from './manual-clock.js';
+import { until } from './rehearsal-client.js';
 
 export const TEXT_MODEL = 'gemini-flash-latest';
 
@@ -66,4 +68,13 @@ export async function post(url: string, body: unknown, init: RequestInit = {}): 
     ...init,
   });
   return { status: response.status, headers: response.headers, body: await response.text() };
+}
+
+/** Moves the clock until the promise is settled, and passes on what it gave. */
+export async function soon<T>(clock: ManualClock, promise: Promise<T>, stepMs = 20): Promise<T> {
+  let isSettled = false;
+  const settled = () => void (isSettled = true);
+  promise.then(settled, settled);
+  await until(clock, () => isSettled, stepMs);
+  return promise;
 }

@@ -11,6 +11,7 @@ import {
   model,
   results,
   said,
+  soon,
   TEXT_MODEL,
   textClient,
   user,
@@ -55,22 +56,10 @@ afterEach(async () => {
   if (clock.timers > 0) throw new Error(`${clock.timers} timers are left after the service closed`);
 });
 
-/** Lets time pass until the promise is settled. */
-async function soon<T>(promise: Promise<T>): Promise<T> {
-  let isSettled = false;
-  const settled = () => void (isSettled = true);
-  promise.then(settled, settled);
-  while (!isSettled) {
-    clock.advance(10);
-    await settle();
-  }
-  return promise;
-}
-
 type Request = Omit<Parameters<GoogleGenAI['models']['generateContent']>[0], 'model'>;
 
 function generate(request: Request): Promise<GenerateContentResponse> {
-  return soon(ai.models.generateContent({ model: TEXT_MODEL, ...request }));
+  return soon(clock, ai.models.generateContent({ model: TEXT_MODEL, ...request }));
 }
 
 async function streamed(request: Request): Promise<GenerateContentResponse[]> {
@@ -81,7 +70,7 @@ async function streamed(request: Request): Promise<GenerateContentResponse[]> {
     }
     return chunks;
   };
-  return soon(collect());
+  return soon(clock, collect());
 }
 
 function textIn(chunks: readonly GenerateContentResponse[]): string {
@@ -167,7 +156,7 @@ describe('a text conversation', () => {
       apiKey: 'rehearsal',
       httpOptions: { baseUrl: server.url },
     });
-    const answer = await soon(vertex.models.generateContent({ model: TEXT_MODEL, contents: 'Hello' }));
+    const answer = await soon(clock, vertex.models.generateContent({ model: TEXT_MODEL, contents: 'Hello' }));
     expect(answer.text).toBe('This is a rehearsal. The first line.');
   });
 
@@ -261,7 +250,10 @@ describe('function calls', () => {
     const contents = [user('lookup order A-1'), unsigned, results(['lookup_order', { status: 'sent' }])];
     await expect(generate({ contents, config })).rejects.toMatchObject({ status: 400 });
     await expect(generate({ contents, config })).rejects.toThrow(/missing a thought_signature/);
-    const older = await soon(ai.models.generateContent({ model: 'gemini-2.5-flash', contents, config }));
+    const older = await soon(
+      clock,
+      ai.models.generateContent({ model: 'gemini-2.5-flash', contents, config }),
+    );
     expect(older.text).toContain('sent');
     const past = [...contents, model('It is sent.'), user('Thanks')];
     expect((await generate({ contents: past, config })).text).toContain('The second line');
@@ -306,27 +298,27 @@ describe('a text stream', () => {
       contents,
       config: { abortSignal: abort.signal },
     });
-    const stream = await soon(opening);
-    const first = await soon(stream.next());
+    const stream = await soon(clock, opening);
+    const first = await soon(clock, stream.next());
     expect(first.done).toBe(false);
     await settle();
     expect(server.door.requests).toBe(1);
     expect(clock.timers).toBe(1);
     abort.abort();
-    await expect(soon(stream.next())).rejects.toThrow(/abort/i);
+    await expect(soon(clock, stream.next())).rejects.toThrow(/abort/i);
     while (server.door.requests > 0) await settle();
     expect(clock.timers).toBe(0);
   });
 
   it('is cut off when the service closes, and leaves no timer', async () => {
     const opening = ai.models.generateContentStream({ model: TEXT_MODEL, contents });
-    const stream = await soon(opening);
+    const stream = await soon(clock, opening);
     await server.close();
     await expect(
       (async () => {
         for await (const _ of stream);
       })(),
-    ).rejects.toThrow();
+    ).rejects.toThrow(/terminated/);
     expect(clock.timers).toBe(0);
   });
 });
