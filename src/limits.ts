@@ -202,6 +202,19 @@ export const REHEARSAL_HANDLES_MAX = 1_000;
 /** A client has this long to answer the closing handshake before its socket is cut. */
 export const REHEARSAL_CLOSE_MAX_MS = 1_000;
 
+/** Text requests being answered at once; more are told that the model is overloaded. */
+export const REHEARSAL_TEXT_REQUESTS_MAX = 256;
+/** The body of a text request must have come within this time. */
+export const REHEARSAL_BODY_MAX_MS = 15_000;
+/** A client that does not read its answer for this long is cut off. */
+export const REHEARSAL_UNREAD_MAX_MS = 30_000;
+/** Tokens of one text answer, four characters each; a longer one ends with MAX_TOKENS. */
+export const REHEARSAL_OUTPUT_TOKENS_MAX = 8_192;
+/** Functions that one text request may declare: each is looked for in what the user wrote. */
+export const REHEARSAL_DECLARATIONS_MAX = 512;
+/** Functions that one text answer calls. */
+export const REHEARSAL_CALLS_MAX = 16;
+
 // --- The process and its HTTP side ---------------------------------------------------------------------------------------------
 
 /** An agent module may take this long to load. */

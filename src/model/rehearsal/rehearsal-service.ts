@@ -20,6 +20,8 @@ import { RehearsalConnection } from './rehearsal-connection.js';
 import { ResumptionHandles } from './resumption-handles.js';
 import { SeededRandom } from './seeded-random.js';
 import { FliteSynthesizer, type SpeechSynthesizer } from './speech-synthesizer.js';
+import { TextGenerationDoor } from './text-generation-door.js';
+import type { TextFaultRule } from './text-generation-fault.js';
 
 const HOST = '127.0.0.1';
 /** A close frame holds 125 bytes: the code and this much reason (RFC 6455, 5.5). */
@@ -35,6 +37,10 @@ export interface RehearsalServiceOptions {
   /** Of everything that looks like chance: chunk sizes, gaps, stutters. */
   readonly seed?: number;
   readonly dialogue?: Dialogue;
+  /** Of text conversations; without it `dialogue`, and without that the shipped one for text. */
+  readonly textDialogue?: Dialogue;
+  /** Misbehaviour of the text side; without it the shipped rules. */
+  readonly textFaults?: readonly TextFaultRule[];
   /** One that is passed in stays open at `close()`. */
   readonly synthesizer?: SpeechSynthesizer;
   /** The real service sends JSON in binary frames at times and text frames at others. */
@@ -53,9 +59,13 @@ export interface RehearsalService {
 /** Resolves when the port is open. Rejects with ModelError `rehearsal_failed`, or ConfigError for a bad dialogue. */
 export async function startRehearsalService(options: RehearsalServiceOptions): Promise<RehearsalService> {
   const dialogue = options.dialogue ?? readDialogue();
-  const httpServer = createServer((_, response) => {
-    response.writeHead(404).end();
+  const textDoor = new TextGenerationDoor({
+    ...options,
+    dialogue: options.textDialogue ?? options.dialogue,
+    faults: options.textFaults,
   });
+  const httpServer = createServer((request, response) => textDoor.receive(request, response));
+  httpServer.on('close', () => textDoor.close());
   await listen(httpServer, options.port ?? 0);
   const { port } = httpServer.address() as AddressInfo;
   const service = new WebSocketRehearsal(httpServer, `http://${HOST}:${port}`, dialogue, options);
