@@ -195,6 +195,7 @@ export class ModelTurn {
 
   #say(spoken: readonly Sentence[], callsInMiddle: readonly DialogueCall[], depth: number): Step {
     return (next) => {
+      this.#flushHeld();
       let isPast = false;
       const passMiddle = () => {
         if (isPast) return;
@@ -252,6 +253,7 @@ export class ModelTurn {
   readonly #awaitAnswers: Step = (next) => {
     if (this.#ended) return;
     if (this.#awaited.size === 0) return next();
+    this.#flushHeld();
     this.#answered = next;
     this.#after(REHEARSAL_TOOL_WAIT_MAX_MS, () => this.#giveUp());
   };

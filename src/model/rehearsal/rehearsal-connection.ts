@@ -176,7 +176,15 @@ export class RehearsalConnection implements HandleHolder {
       setup.generationConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig?.voiceName,
     );
     const turns: TurnTaking = new TurnTaking({
-      ...{ clock, log, random, bufferedAmount, dialogue, profile, setup, tokens, state: from.state },
+      clock,
+      log,
+      random,
+      bufferedAmount,
+      dialogue,
+      profile,
+      setup,
+      tokens,
+      state: from.state,
       chaos: dialogue.chaos && new Chaos(dialogue.chaos, from.connection),
       functions: () => conversation.functions,
       callerSpeaks: () => conversation.ear.callerSpeaks,
