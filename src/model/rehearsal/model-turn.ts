@@ -125,12 +125,11 @@ export class ModelTurn {
     }
     // Nothing follows this step, ever: the next input finds a turn to interrupt.
     if (this.#misbehaves.has('silent')) this.#steps.push(() => {});
-    if (reply.thought !== undefined) this.#steps.push(this.#thought(reply.thought));
     if (filler !== '') this.#steps.push(this.#filler(filler));
     this.#steps.push(...this.#replySteps(reply, disclosure, depth));
   }
 
-  #replySteps({ say, calls }: SpokenReply, disclosure: readonly Sentence[], depth: number): Step[] {
+  #replySteps({ say, calls, thought }: SpokenReply, disclosure: readonly Sentence[], depth: number): Step[] {
     const spoken = [...disclosure, ...sentencesOf(say)];
     const placeOf = (call: DialogueCall) => {
       if (this.#misbehaves.has('callMidSpeech')) return 'middle';
@@ -138,6 +137,7 @@ export class ModelTurn {
     };
     const callsAt = (place: DialogueCall['at']) => calls.filter((call) => placeOf(call) === place);
     return [
+      ...(thought === undefined ? [] : [this.#thought(thought)]),
       this.#call(callsAt('start'), depth),
       this.#say(
         this.#misbehaves.has('repeatSpeech') ? [...spoken, ...spoken] : spoken,
@@ -172,6 +172,7 @@ export class ModelTurn {
 
   #thought(text: string): Step {
     return (next) => {
+      this.#flushHeld();
       this.#deps.sendContent({ modelTurn: { parts: [{ text, thought: true }] } });
       next();
     };

@@ -213,6 +213,7 @@ export class TurnTaking implements TurnListener {
   }
 
   #answer(event: DialogueEvent, depth = 0): void {
+    if (this.#isStopped) return;
     this.#silenceTimer?.cancel();
     const step = dialogueStep(this.#deps.dialogue, this.#state, event);
     if (step.reply === undefined) {

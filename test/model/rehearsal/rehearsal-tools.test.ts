@@ -69,6 +69,23 @@ describe('a function that does not block', () => {
   });
 });
 
+describe('a response to a call that is not open', () => {
+  it.each(['ignored', 'closes'])(
+    'is %s, as the profile says, and one behind it speaks no more',
+    async (policy) => {
+      stage = await Stage.open({ profile: { unknownToolResponse: policy }, texts: [asked] });
+      const client = await stage.connect(declare(['look_up']));
+      const [call] = callsIn(await stage.say(client, 'Where?'));
+      const known = { id: call!.id!, name: 'look_up', response: { status: 'here' } };
+      client.session.sendToolResponse({ functionResponses: [{ ...known, id: 'unknown' }, known] });
+      await stage.until(() => count(client.messages, 'turnComplete') === 2 || client.closes.length > 0);
+      const closed = { code: 1008, reason: 'Requested entity was not found.' };
+      expect(client.closes).toEqual(policy === 'closes' ? [closed] : []);
+      expect(count(client.messages, 'turnComplete')).toBe(policy === 'closes' ? 1 : 2);
+    },
+  );
+});
+
 describe('a turn that awaits its functions', () => {
   const awaiting = { profile: { turnCompleteAwaitsTools: true } };
 
