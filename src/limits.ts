@@ -199,8 +199,20 @@ export const REHEARSAL_TOOL_WAIT_MAX_MS = 30_000;
 export const REHEARSAL_TEXT_MAX_CHARS = 20_000;
 /** Dialogues that can be resumed by a handle, the oldest forgotten first. */
 export const REHEARSAL_HANDLES_MAX = 1_000;
+/** A handle is good for this long after its connection ended, as Google documents for the Developer API. */
+export const REHEARSAL_HANDLE_LIFE_MS = 2 * 60 * 60_000;
 /** A client has this long to answer the closing handshake before its socket is cut. */
 export const REHEARSAL_CLOSE_MAX_MS = 1_000;
+/** A dialogue's file. The shipped one has about 2,500 characters. */
+export const REHEARSAL_DIALOGUE_MAX_CHARS = 256 * 1024;
+/** Function calls of one conversation that are not answered; the oldest is forgotten beyond. */
+export const REHEARSAL_OPEN_CALLS_MAX = 64;
+/** Calls in a row of which each was made because of the result before: a dialogue may lead in a circle. */
+export const REHEARSAL_CALL_CHAIN_MAX = 8;
+/** Results and input that wait until the rehearsal has finished speaking; the oldest is forgotten beyond. */
+export const REHEARSAL_WAITING_MAX = 32;
+/** Levels of a declaration's schema that arguments are made for; a schema may refer to itself. */
+export const REHEARSAL_SCHEMA_DEPTH_MAX = 8;
 
 /** Text requests being answered at once; more are told that the model is overloaded. */
 export const REHEARSAL_TEXT_REQUESTS_MAX = 256;

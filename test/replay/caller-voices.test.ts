@@ -42,10 +42,11 @@ async function conversationWith(name: string): Promise<string[]> {
   const connection = new RehearsalConnection({
     clock,
     log: silentLog,
-    dialogue,
+    chooseDialogue: () => ({ dialogue, connection: 1, takesAnySetup: true }),
     synthesizer,
     random: new SeededRandom(1),
-    handles: new ResumptionHandles(),
+    handles: new ResumptionHandles(clock),
+    isOpen: () => true,
     bufferedAmount: () => 0,
     close: (_, reason) => void lines.push(`closed: ${reason}`),
     send: (message) => {

@@ -1,120 +1,342 @@
 /**
- * One turn of the rehearsal model, from thinking to `turnComplete`: sends its speech as the real service does, faster
- * than it is heard, in uneven chunks and with transcription running along; calls a function if the reply wants one;
- * says `generationComplete` when everything is sent and ends when, by its own estimate, everything has been heard. By
- * the same estimate it knows whether a disclosure in front of the reply has been heard.
+ * One turn of the rehearsal model, from thinking to `turnComplete`: a row of steps (thoughts, filler, speech, function
+ * calls, what their results bring), then `generationComplete`, and the end when, by its own estimate, everything has
+ * been heard. The profile says how the model behaves, the reply's misbehaviour what goes wrong.
  */
 import type { Clock, Timer } from '../../clock.js';
-import { errorText } from '../../errors.js';
-import { REHEARSAL_BUFFERED_MAX_BYTES, REHEARSAL_TOOL_WAIT_MAX_MS } from '../../limits.js';
-import type { Log } from '../../observe/log.js';
-import type { DialogueReply } from './dialogue.js';
-import type { SeededRandom } from './seeded-random.js';
-import { sentences } from './sentences.js';
-import { SENTENCE_PAUSE_MS, SPEECH_RATE_HZ } from './speech-synthesizer.js';
+import { REHEARSAL_TOOL_WAIT_MAX_MS } from '../../limits.js';
+import type { DialogueCall } from './dialogue.js';
+import type { SpokenReply } from './dialogue-step.js';
+import type { Misbehaviour, MisbehaviourKind, PointMisbehaviour, TurnPoint } from './misbehaviour.js';
+import type { ModelProfile } from './model-profile.js';
+import type { OpenCall } from './open-calls.js';
+import { type Sentence, sentencesOf, SpeechStream, type SpeechStreamDeps } from './speech-stream.js';
 
-const BYTES_PER_MS = (2 * SPEECH_RATE_HZ) / 1_000;
 /** From the end of the caller's turn to the first sound; the real service takes 300 to 800 ms. */
 const THINK_MS = 300;
-/** Most chunks of the real service are this long: 160 to 320 ms. */
-const CHUNK_LEAST_BYTES = 7_680;
-const CHUNK_MOST_BYTES = 15_360;
-/** Sizes of a turn's first chunk that have been seen there, beside the usual ones. */
-const FIRST_CHUNK_BYTES = [2, 2_400] as const;
-/** Between two chunks: five times as fast as they are heard, on average. */
-const CHUNK_GAP_LEAST_MS = 15;
-const CHUNK_GAP_MOST_MS = 60;
-/** Now and then the real service stutters. */
-const STUTTER_CHANCE = 0.06;
-const STUTTER_MS = 200;
-/** How often a client that reads slowly is looked at again. */
-const BACKPRESSURE_RETRY_MS = 50;
+/** Between the `turnComplete`s of one answer. */
+const NEXT_COMPLETE_MS = 300;
 
-export interface ModelTurnDeps {
+export interface ModelTurnDeps extends Omit<SpeechStreamDeps, 'messages' | 'nearSilence' | 'stutterMs'> {
   readonly clock: Clock;
-  readonly log: Log;
-  readonly random: SeededRandom;
-  /** Speaks one sentence as 24 kHz PCM16. */
-  readonly speak: (sentence: string) => Promise<Int16Array>;
-  readonly send: (message: object) => void;
-  readonly bufferedAmount: () => number;
-  /** Whether the client asked for `outputTranscription`. */
-  readonly transcribe: boolean;
-  /** The function that may be called, by name. */
-  readonly isDeclared: (functionName: string) => boolean;
-  readonly newFunctionCallId: () => string;
-  /** Everything has been heard; the turn is over. */
-  readonly onHeard: () => void;
+  readonly profile: ModelProfile;
+  /** The calls that may be sent, none for functions that were not declared. */
+  readonly openCalls: (wishes: readonly DialogueCall[], depth: number) => readonly OpenCall[];
+  /** Sends them in one `toolCall`. The answer may come before this returns. */
+  readonly sendCalls: (calls: readonly OpenCall[]) => void;
+  /** A call was not answered in time and is given up. */
+  readonly onUnanswered: (id: string) => void;
+  /** Carries out what concerns the connection; it may be closed then, and the turn cancelled. */
+  readonly misbehave: (misbehaviour: PointMisbehaviour) => void;
+  /** Sends `content` with `turnComplete`, and the usage. */
+  readonly completeTurn: (content: object) => void;
+  /** Everything has been heard; the turn is over, and completed unless it was told not to be. */
+  readonly onOver: () => void;
 }
 
-interface Sentence {
-  readonly text: string;
-  readonly isDisclosure: boolean;
-}
-
-/** One sentence on its way out. */
-interface Piece {
-  readonly isDisclosure: boolean;
-  readonly bytes: Buffer;
-  readonly text: string;
-  bytesSent: number;
-  charsSent: number;
-}
+type Step = (next: () => void) => void;
 
 export class ModelTurn {
   readonly #deps: ModelTurnDeps;
-  readonly #reply: DialogueReply;
+  readonly #misbehaves: ReadonlyMap<MisbehaviourKind, Misbehaviour>;
+  readonly #atPoints: readonly PointMisbehaviour[];
+  readonly #speech: SpeechStream;
+  readonly #steps: Step[] = [];
+  readonly #awaited = new Set<string>();
   #timer: Timer | undefined;
   #ended = false;
-  #bytesSent = 0;
-  /** When, by estimate, the caller will have heard what was sent. */
-  #heardAtMs = -Infinity;
-  /** Sentences of the disclosure whose sound has not left whole. */
-  #disclosureLeft: number;
-  /** The same estimate for the disclosure and the pause behind it; Infinity until its sound has left. */
-  #disclosureHeardAtMs = Infinity;
-  #openCallId: string | undefined;
+  #isCompleted = false;
+  /** A call was sent that the model waits for in silence. */
+  #isBlocked = false;
+  /** What goes on when all awaited calls are answered. */
+  #answered: (() => void) | undefined;
+  /** Content of the last message, which the completion goes along with. */
+  #held: object = {};
+  #completesLeft: number;
 
-  /** `disclosure` is spoken in front of the reply. */
-  constructor(deps: ModelTurnDeps, reply: DialogueReply, disclosure = '') {
+  /** `disclosure` is spoken in front of the reply; `depth` counts the results that led to it. */
+  constructor(deps: ModelTurnDeps, reply: SpokenReply, { disclosure = '', depth = 0 } = {}) {
     this.#deps = deps;
-    this.#reply = reply;
-    const disclosed = sentences(disclosure).map((text) => ({ text, isDisclosure: true }));
-    this.#disclosureLeft = disclosed.length;
-    const spoken = [...disclosed, ...plainSentences(reply.say)];
-    this.#after(THINK_MS, () => this.#speak(spoken, () => this.#callFunction()));
+    this.#misbehaves = new Map(reply.misbehave.map((one) => [one.do, one]));
+    this.#atPoints = reply.misbehave.filter((one): one is PointMisbehaviour => 'at' in one);
+    this.#completesLeft = deps.profile.turnCompletes;
+    const stutter = this.#misbehaves.get('stutter');
+    this.#speech = new SpeechStream({
+      ...deps,
+      messages: deps.profile.messages,
+      nearSilence: this.#misbehaves.has('nearSilence'),
+      stutterMs: stutter?.do === 'stutter' ? stutter.ms : undefined,
+    });
+    this.#plan(reply, sentencesOf(disclosure, true), depth);
+    this.#after(THINK_MS, () => this.#run());
   }
 
-  /** Whether any sound has left. */
   get spoke(): boolean {
-    return this.#bytesSent > 0;
+    return this.#speech.spoke;
   }
 
-  /** Whether there was a disclosure and the caller has heard it whole. */
+  /** Cut off before anything of it was said; a turn that keeps silent on purpose has had its time. */
+  get isLost(): boolean {
+    return !this.spoke && !this.#misbehaves.has('silent');
+  }
+
   get disclosureHeard(): boolean {
-    return this.#deps.clock.nowMs() >= this.#disclosureHeardAtMs;
+    return this.#speech.disclosureHeard;
   }
 
   get soundSentMs(): number {
-    return this.#bytesSent / BYTES_PER_MS;
+    return this.#speech.soundSentMs;
   }
 
-  /** The function call that waits for its response. */
-  get openCallId(): string | undefined {
-    return this.#openCallId;
+  /** `turnComplete` was sent, though not everything has been heard. */
+  get isCompleted(): boolean {
+    return this.#isCompleted;
   }
 
-  /** A response arrived; one for another call changes nothing. */
-  functionResponse(id: string | undefined): void {
-    if (this.#ended || id === undefined || id !== this.#openCallId) return;
-    this.#functionAnswered();
+  awaits(id: string): boolean {
+    return this.#awaited.has(id);
   }
 
-  /** Stops at once; nothing more is sent and onHeard is not called. Idempotent. */
+  /** An awaited call was answered; what is said about the result, at `depth`, is said in this turn. */
+  functionAnswered(id: string, reply: SpokenReply | undefined, depth: number): void {
+    if (this.#ended || !this.#awaited.delete(id)) return;
+    if (reply !== undefined) this.#steps.push(...this.#replySteps(reply, [], depth));
+    this.#goOnIfAnswered();
+  }
+
+  /** Stops at once; nothing more is sent and onOver is not called. Idempotent. */
   cancel(): void {
     this.#ended = true;
     this.#timer?.cancel();
     this.#timer = undefined;
+    this.#speech.cancel();
+  }
+
+  #plan(reply: SpokenReply, disclosure: readonly Sentence[], depth: number): void {
+    const { filler } = this.#deps.profile;
+    this.#steps.push(this.#point('start'));
+    const empty = this.#misbehaves.get('emptyTurn');
+    if (empty?.do === 'emptyTurn')
+      this.#steps.push(() => this.#completeEmpty({ turnCompleteReason: empty.reason }));
+    if (this.#misbehaves.has('waitForInput')) {
+      this.#steps.push(() =>
+        this.#completeEmpty({ waitingForInput: true, turnCompleteReason: 'NEED_MORE_INPUT' }),
+      );
+    }
+    // Nothing follows this step, ever: the next input finds a turn to interrupt.
+    if (this.#misbehaves.has('silent')) this.#steps.push(() => {});
+    if (filler !== '') this.#steps.push(this.#filler(filler));
+    this.#steps.push(...this.#replySteps(reply, disclosure, depth));
+  }
+
+  #replySteps({ say, calls, thought }: SpokenReply, disclosure: readonly Sentence[], depth: number): Step[] {
+    const spoken = [...disclosure, ...sentencesOf(say)];
+    const placeOf = (call: DialogueCall) => {
+      if (this.#misbehaves.has('callMidSpeech')) return 'middle';
+      return call.at === 'middle' && spoken.length === 0 ? 'end' : call.at;
+    };
+    const callsAt = (place: DialogueCall['at']) => calls.filter((call) => placeOf(call) === place);
+    return [
+      ...(thought === undefined ? [] : [this.#thought(thought)]),
+      this.#call(callsAt('start'), depth),
+      this.#say(
+        this.#misbehaves.has('repeatSpeech') ? [...spoken, ...spoken] : spoken,
+        callsAt('middle'),
+        depth,
+      ),
+      this.#point('afterSpeech'),
+      this.#call(callsAt('end'), depth),
+      this.#awaitAnswers,
+    ];
+  }
+
+  #run(): void {
+    if (this.#ended) return;
+    const step = this.#steps.shift();
+    if (step === undefined) return this.#generated();
+    step(() => this.#run());
+  }
+
+  #point(point: TurnPoint): Step {
+    return (next) => {
+      this.#misbehaveAt(point);
+      next();
+    };
+  }
+
+  #misbehaveAt(point: TurnPoint): void {
+    for (const one of this.#atPoints) {
+      if (!this.#ended && one.at === point) this.#deps.misbehave(one);
+    }
+  }
+
+  #thought(text: string): Step {
+    return (next) => {
+      this.#flushHeld();
+      this.#deps.sendContent({ modelTurn: { parts: [{ text, thought: true }] } });
+      next();
+    };
+  }
+
+  /** A small answer of its own, with its own completion, in front of the real one. */
+  #filler(filler: string): Step {
+    return (next) =>
+      this.#speech.speak(sentencesOf(filler), {
+        holdLast: false,
+        onHalf: () => {},
+        done: () => {
+          this.#deps.sendContent({ generationComplete: true });
+          this.#after(this.#speech.unheardMs, () => {
+            if (this.#completesLeft > 1) this.#complete({});
+            next();
+          });
+        },
+      });
+  }
+
+  #say(spoken: readonly Sentence[], callsInMiddle: readonly DialogueCall[], depth: number): Step {
+    return (next) => {
+      this.#flushHeld();
+      let isPast = false;
+      const passMiddle = () => {
+        if (isPast) return;
+        isPast = true;
+        this.#misbehaveAt('midSpeech');
+        if (!this.#ended) this.#sendCalls(callsInMiddle, depth);
+      };
+      this.#speech.speak(spoken, {
+        holdLast: this.#isBundled && this.#awaited.size === 0 && this.#atPoints.length === 0,
+        onHalf: () => {
+          passMiddle();
+          if (this.#ended) return;
+          if (this.#misbehaves.has('cutShort')) this.#cutShort();
+          else if (this.#isBlocked) this.#pauseUntilAnswered();
+        },
+        done: (held) => {
+          this.#held = held;
+          // Speech that could not be made has no middle.
+          passMiddle();
+          next();
+        },
+      });
+    };
+  }
+
+  get #isBundled(): boolean {
+    const { messages, turnCompletes } = this.#deps.profile;
+    return messages === 'bundled' && turnCompletes === 1;
+  }
+
+  #call(wishes: readonly DialogueCall[], depth: number): Step {
+    return (next) => {
+      this.#sendCalls(wishes, depth);
+      if (wishes.length > 0 && this.#isBlocked) this.#awaitAnswers(next);
+      else next();
+    };
+  }
+
+  #sendCalls(wishes: readonly DialogueCall[], depth: number): void {
+    if (wishes.length === 0) return;
+    this.#flushHeld();
+    const repeat = this.#misbehaves.get('repeatCall');
+    const times = 1 + (repeat?.do === 'repeatCall' ? repeat.times : 0);
+    for (let time = 0; time < times; time += 1) {
+      const calls = this.#deps.openCalls(wishes, depth);
+      for (const { id, blocking } of calls) {
+        this.#isBlocked ||= blocking;
+        if (blocking || this.#deps.profile.turnCompleteAwaitsTools) this.#awaited.add(id);
+      }
+      if (calls.length > 0) this.#deps.sendCalls(calls);
+    }
+    this.#misbehaveAt('afterToolCall');
+  }
+
+  readonly #awaitAnswers: Step = (next) => {
+    if (this.#ended) return;
+    if (this.#awaited.size === 0) return next();
+    this.#flushHeld();
+    this.#answered = next;
+    this.#after(REHEARSAL_TOOL_WAIT_MAX_MS, () => this.#giveUp());
+  };
+
+  #pauseUntilAnswered(): void {
+    this.#speech.pause();
+    this.#awaitAnswers(() => this.#speech.resume());
+  }
+
+  #giveUp(): void {
+    this.#deps.log.warn({ calls: this.#awaited.size }, 'no function response came; the rehearsal goes on');
+    for (const id of this.#awaited) this.#deps.onUnanswered(id);
+    this.#awaited.clear();
+    this.#goOnIfAnswered();
+  }
+
+  #goOnIfAnswered(): void {
+    if (this.#awaited.size > 0) return;
+    this.#isBlocked = false;
+    const goOn = this.#answered;
+    if (goOn === undefined) return;
+    this.#answered = undefined;
+    this.#timer?.cancel();
+    goOn();
+  }
+
+  #cutShort(): void {
+    this.#speech.cancel();
+    this.#steps.length = 0;
+    this.#generated();
+  }
+
+  #flushHeld(): void {
+    if (Object.keys(this.#held).length > 0) this.#deps.sendContent(this.#held);
+    this.#held = {};
+  }
+
+  #completeEmpty(content: object): void {
+    this.#completesLeft = 1;
+    this.#complete(content);
+    this.#over();
+  }
+
+  #generated(): void {
+    const isHeld = Object.keys(this.#held).length > 0;
+    if (isHeld && !this.#misbehaves.has('noTurnComplete') && !this.#misbehaves.has('lateTurnComplete')) {
+      // Bundled: the completion comes long before the speech has been heard.
+      this.#complete({ ...this.#held, generationComplete: true });
+      return this.#after(this.#speech.unheardMs, () => this.#over());
+    }
+    this.#flushHeld();
+    this.#deps.sendContent({ generationComplete: true });
+    const late = this.#misbehaves.get('lateTurnComplete');
+    const lateMs = late?.do === 'lateTurnComplete' ? late.seconds * 1_000 : 0;
+    this.#after(this.#speech.unheardMs + lateMs, () => {
+      this.#misbehaveAt('beforeTurnComplete');
+      if (!this.#ended) this.#completeAll();
+    });
+  }
+
+  #completeAll(): void {
+    if (this.#misbehaves.has('noTurnComplete')) return this.#over();
+    this.#complete({});
+    if (this.#completesLeft > 0) this.#after(NEXT_COMPLETE_MS, () => this.#completeAll());
+    else this.#over();
+  }
+
+  #complete(content: object): void {
+    this.#completesLeft -= 1;
+    const isLast = this.#completesLeft <= 0;
+    const interactionStatus = isLast ? 'IDLE' : 'IN_PROGRESS';
+    this.#isCompleted = isLast;
+    this.#deps.completeTurn(
+      this.#deps.profile.interactionStatus ? { ...content, interactionStatus } : content,
+    );
+  }
+
+  #over(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#deps.onOver();
+    for (const one of this.#atPoints) if (one.at === 'afterTurnComplete') this.#deps.misbehave(one);
   }
 
   #after(delayMs: number, fire: () => void): void {
@@ -124,140 +346,4 @@ export class ModelTurn {
       fire();
     });
   }
-
-  /** Speaks sentence after sentence; while one is sent the next is made. */
-  #speak(spoken: readonly Sentence[], done: () => void): void {
-    const sounds = spoken.map((): Promise<Int16Array> | undefined => undefined);
-    const soundOf = (index: number) => {
-      const sentence = spoken[index];
-      if (sentence === undefined) return undefined;
-      return (sounds[index] ??= this.#sound(sentence.text));
-    };
-    const speakFrom = (index: number) => {
-      const sentence = spoken[index];
-      const sound = soundOf(index);
-      if (sentence === undefined || sound === undefined) return done();
-      void sound.then((pcm) => {
-        if (this.#ended) return;
-        void soundOf(index + 1);
-        const isLast = index === spoken.length - 1;
-        this.#sendPiece(newPiece(pcm, sentence, isLast), () => speakFrom(index + 1));
-      });
-    };
-    speakFrom(0);
-  }
-
-  /** Never rejects: a sentence that cannot be spoken is left out. */
-  #sound(sentence: string): Promise<Int16Array> {
-    return this.#deps.speak(sentence).catch((error: unknown) => {
-      this.#deps.log.error({ why: errorText(error) }, 'the rehearsal model could not speak a sentence');
-      return new Int16Array(0);
-    });
-  }
-
-  #sendPiece(piece: Piece, done: () => void): void {
-    if (this.#deps.bufferedAmount() > REHEARSAL_BUFFERED_MAX_BYTES) {
-      this.#after(BACKPRESSURE_RETRY_MS, () => this.#sendPiece(piece, done));
-      return;
-    }
-    if (piece.bytesSent < piece.bytes.length) {
-      this.#sendChunk(piece);
-      if (piece.isDisclosure && piece.bytesSent >= piece.bytes.length) this.#disclosurePieceSent();
-    }
-    if (piece.bytesSent >= piece.bytes.length) done();
-    else this.#after(this.#gapMs(), () => this.#sendPiece(piece, done));
-  }
-
-  /** A sentence that could not be spoken never comes here: the disclosure then counts as not heard. */
-  #disclosurePieceSent(): void {
-    this.#disclosureLeft -= 1;
-    if (this.#disclosureLeft === 0) this.#disclosureHeardAtMs = this.#heardAtMs;
-  }
-
-  #sendChunk(piece: Piece): void {
-    const { random, clock, transcribe } = this.#deps;
-    const end = Math.min(piece.bytes.length, piece.bytesSent + this.#chunkBytes());
-    const chunk = piece.bytes.subarray(piece.bytesSent, end);
-    piece.bytesSent = end;
-    this.#bytesSent += chunk.length;
-    this.#heardAtMs = Math.max(this.#heardAtMs, clock.nowMs()) + chunk.length / BYTES_PER_MS;
-    const inlineData = { mimeType: `audio/pcm;rate=${SPEECH_RATE_HZ}`, data: chunk.toString('base64') };
-    const modelTurn = { parts: [{ inlineData }] };
-    const words = transcribe ? wordsOf(piece) : '';
-    if (words === '') {
-      this.#deps.send({ serverContent: { modelTurn } });
-    } else if (random.chance(0.5)) {
-      // Newer models bundle what older ones send one by one.
-      this.#deps.send({ serverContent: { modelTurn, outputTranscription: { text: words } } });
-    } else {
-      this.#deps.send({ serverContent: { modelTurn } });
-      this.#deps.send({ serverContent: { outputTranscription: { text: words } } });
-    }
-  }
-
-  #chunkBytes(): number {
-    const { random } = this.#deps;
-    const usual = random.between(CHUNK_LEAST_BYTES, CHUNK_MOST_BYTES);
-    if (this.#bytesSent > 0) return usual;
-    return FIRST_CHUNK_BYTES[random.between(0, FIRST_CHUNK_BYTES.length)] ?? usual;
-  }
-
-  #gapMs(): number {
-    const { random } = this.#deps;
-    if (random.chance(STUTTER_CHANCE)) return STUTTER_MS;
-    return random.between(CHUNK_GAP_LEAST_MS, CHUNK_GAP_MOST_MS);
-  }
-
-  #callFunction(): void {
-    const call = this.#reply.call;
-    if (call === undefined || !this.#deps.isDeclared(call.name)) return this.#generated();
-    const id = this.#deps.newFunctionCallId();
-    this.#openCallId = id;
-    this.#after(REHEARSAL_TOOL_WAIT_MAX_MS, () => {
-      this.#deps.log.warn({ functionName: call.name }, 'no function response came; the rehearsal goes on');
-      this.#functionAnswered();
-    });
-    this.#deps.send({ toolCall: { functionCalls: [{ id, name: call.name, args: call.args }] } });
-  }
-
-  #functionAnswered(): void {
-    this.#openCallId = undefined;
-    this.#timer?.cancel();
-    const thenSay = this.#reply.call?.thenSay;
-    if (thenSay === undefined) this.#generated();
-    else this.#speak(plainSentences(thenSay), () => this.#generated());
-  }
-
-  #generated(): void {
-    this.#deps.send({ serverContent: { generationComplete: true } });
-    this.#after(Math.max(0, this.#heardAtMs - this.#deps.clock.nowMs()), () => {
-      this.#ended = true;
-      this.#deps.onHeard();
-    });
-  }
-}
-
-function plainSentences(text: string): Sentence[] {
-  return sentences(text).map((sentence) => ({ text: sentence, isDisclosure: false }));
-}
-
-/** A sentence that could not be spoken has no words either. */
-function newPiece(pcm: Int16Array, { text, isDisclosure }: Sentence, isLast: boolean): Piece {
-  const unsent = { isDisclosure, bytesSent: 0, charsSent: 0 };
-  if (pcm.length === 0) return { ...unsent, bytes: Buffer.alloc(0), text: '' };
-  const speech = Buffer.from(pcm.buffer, pcm.byteOffset, pcm.byteLength);
-  if (isLast) return { ...unsent, bytes: speech, text };
-  const pause = Buffer.alloc(SENTENCE_PAUSE_MS * BYTES_PER_MS);
-  return { ...unsent, bytes: Buffer.concat([speech, pause]), text: `${text} ` };
-}
-
-/** The words, or parts of words, that belong to the sound sent so far and have not been sent. */
-function wordsOf(piece: Piece): string {
-  const share = piece.bytesSent / piece.bytes.length;
-  let end = Math.floor(piece.text.length * share);
-  // Never between the two halves of a surrogate pair.
-  if (/[\ud800-\udbff]/.test(piece.text.charAt(end - 1)) && end < piece.text.length) end -= 1;
-  const words = piece.text.slice(piece.charsSent, end);
-  piece.charsSent = Math.max(piece.charsSent, end);
-  return words;
 }

@@ -16,7 +16,7 @@ import {
 } from '../../limits.js';
 import type { Log } from '../../observe/log.js';
 import { type Dialogue, readDialogue } from './dialogue.js';
-import { RehearsalConnection } from './rehearsal-connection.js';
+import { type ChosenDialogue, RehearsalConnection } from './rehearsal-connection.js';
 import { ResumptionHandles } from './resumption-handles.js';
 import { SeededRandom } from './seeded-random.js';
 import { FliteSynthesizer, type SpeechSynthesizer } from './speech-synthesizer.js';
@@ -28,6 +28,11 @@ const HOST = '127.0.0.1';
 const CLOSE_REASON_MAX_BYTES = 123;
 const GOING_AWAY = 1001;
 const POLICY = 1008;
+/** Not sent as a close frame: the connection is cut. */
+const ABNORMAL = 1006;
+/** The default dialogue's model name, and what stands in front of an agent's name in the others. */
+const MODEL_NAME = 'rehearsal';
+const AGENT_MODEL_PREFIX = 'rehearsal-';
 
 export interface RehearsalServiceOptions {
   readonly clock: Clock;
@@ -36,11 +41,14 @@ export interface RehearsalServiceOptions {
   readonly port?: number;
   /** Of everything that looks like chance: chunk sizes, gaps, stutters. */
   readonly seed?: number;
+  /** For every model name that is none of `dialogues`; the shipped one where none is given. */
   readonly dialogue?: Dialogue;
   /** Of text conversations; without it `dialogue`, and without that the shipped one for text. */
   readonly textDialogue?: Dialogue;
   /** Misbehaviour of the text side; without it the shipped rules. */
   readonly textFaults?: readonly TextFaultRule[];
+  /** By the agent's name: its model is `models/rehearsal-<agent name>`. */
+  readonly dialogues?: ReadonlyMap<string, Dialogue>;
   /** One that is passed in stays open at `close()`. */
   readonly synthesizer?: SpeechSynthesizer;
   /** The real service sends JSON in binary frames at times and text frames at others. */
@@ -98,7 +106,9 @@ class WebSocketRehearsal implements RehearsalService {
   readonly #dialogue: Dialogue;
   readonly #options: RehearsalServiceOptions;
   readonly #synthesizer: SpeechSynthesizer;
-  readonly #handles = new ResumptionHandles();
+  readonly #handles: ResumptionHandles;
+  /** Connections that each dialogue has had. */
+  readonly #connectionsOf = new Map<Dialogue, number>();
   readonly #webSockets = new WebSocketServer({
     noServer: true,
     maxPayload: REHEARSAL_PAYLOAD_MAX_BYTES,
@@ -112,6 +122,7 @@ class WebSocketRehearsal implements RehearsalService {
     this.#httpServer = httpServer;
     this.#dialogue = dialogue;
     this.#options = options;
+    this.#handles = new ResumptionHandles(options.clock);
     this.#synthesizer = options.synthesizer ?? warmSynthesizer(options);
     httpServer.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
     httpServer.on('error', (error) =>
@@ -174,7 +185,7 @@ class WebSocketRehearsal implements RehearsalService {
     const connection = new RehearsalConnection({
       clock: this.#options.clock,
       log: this.#options.log,
-      dialogue: this.#dialogue,
+      chooseDialogue: (model) => this.#chooseDialogue(model),
       synthesizer: this.#synthesizer,
       random: new SeededRandom((this.#options.seed ?? 1) + this.#opened),
       handles: this.#handles,
@@ -184,7 +195,11 @@ class WebSocketRehearsal implements RehearsalService {
         webSocket.send(binary ? Buffer.from(json) : json, { binary });
       },
       bufferedAmount: () => webSocket.bufferedAmount,
-      close: (code, reason) => webSocket.close(code, closeReason(reason)),
+      isOpen: () => webSocket.readyState === webSocket.OPEN,
+      close: (code, reason) => {
+        if (code === ABNORMAL) webSocket.terminate();
+        else webSocket.close(code, closeReason(reason));
+      },
     });
     webSocket.on('message', (data: RawData) => connection.receive(textOf(data)));
     webSocket.on('close', () => connection.stop());
@@ -192,6 +207,16 @@ class WebSocketRehearsal implements RehearsalService {
     webSocket.on('error', (error) =>
       this.#options.log.warn({ why: errorText(error) }, 'a connection to the rehearsal model failed'),
     );
+  }
+
+  #chooseDialogue(model: string): ChosenDialogue {
+    const name = model.slice(model.lastIndexOf('/') + 1);
+    const ofAgent = name.startsWith(AGENT_MODEL_PREFIX) ? name.slice(AGENT_MODEL_PREFIX.length) : '';
+    const dialogue = this.#options.dialogues?.get(ofAgent) ?? this.#dialogue;
+    const connection = (this.#connectionsOf.get(dialogue) ?? 0) + 1;
+    this.#connectionsOf.set(dialogue, connection);
+    const takesAnySetup = name === MODEL_NAME || name.startsWith(AGENT_MODEL_PREFIX);
+    return { dialogue, connection, takesAnySetup };
   }
 }
 

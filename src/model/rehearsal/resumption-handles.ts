@@ -1,24 +1,54 @@
-/** Where each conversation stood when its handle was given out, so that a client can come back with it. Bounded. */
-import { REHEARSAL_HANDLES_MAX } from '../../limits.js';
-import type { DialogueState } from './dialogue.js';
+/**
+ * Where each conversation stood when its handle was given out, so that a client can come back with it. Bounded in
+ * number, and in time: a handle is good until a while after its conversation's connection ended.
+ */
+import type { Clock } from '../../clock.js';
+import { REHEARSAL_HANDLE_LIFE_MS, REHEARSAL_HANDLES_MAX } from '../../limits.js';
+import type { DialogueState } from './dialogue-step.js';
+
+/** The connection that handles are given out to. */
+export interface HandleHolder {
+  /** Undefined while it is open. */
+  readonly endedMs: number | undefined;
+}
+
+interface Kept {
+  readonly state: DialogueState;
+  readonly holder: HandleHolder;
+}
+
+export type TakenHandle = { readonly state: DialogueState } | { readonly refused: 'unknown' | 'in_use' };
 
 export class ResumptionHandles {
+  readonly #clock: Clock;
   /** In order of age, the oldest first. */
-  readonly #states = new Map<string, DialogueState>();
+  readonly #kept = new Map<string, Kept>();
   #next = 1;
 
-  offer(state: DialogueState): string {
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  offer(state: DialogueState, holder: HandleHolder): string {
     const handle = `rehearsal-${this.#next++}`;
-    this.#states.set(handle, state);
-    for (const oldest of this.#states.keys()) {
-      if (this.#states.size <= REHEARSAL_HANDLES_MAX) break;
-      this.#states.delete(oldest);
+    this.#kept.set(handle, { state, holder });
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= REHEARSAL_HANDLES_MAX) break;
+      this.#kept.delete(oldest);
     }
     return handle;
   }
 
-  /** Undefined for a handle that was never given out or is forgotten. A handle may be used again. */
-  take(handle: string): DialogueState | undefined {
-    return this.#states.get(handle);
+  /** A handle that was never given out, is forgotten or too old is unknown. One that is good may be used again. */
+  take(handle: string): TakenHandle {
+    const kept = this.#kept.get(handle);
+    if (kept === undefined) return { refused: 'unknown' };
+    const { endedMs } = kept.holder;
+    if (endedMs === undefined) return { refused: 'in_use' };
+    if (this.#clock.nowMs() - endedMs > REHEARSAL_HANDLE_LIFE_MS) {
+      this.#kept.delete(handle);
+      return { refused: 'unknown' };
+    }
+    return { state: kept.state };
   }
 }

@@ -3,7 +3,8 @@
  * answers to texts, calls of functions that the dialogue or the user names, and after a function's response a sentence
  * out of it. It understands nothing, and its first words in a conversation say so.
  */
-import { type Dialogue, DIALOGUE_START, type DialogueReply, dialogueStep } from './dialogue.js';
+import type { Dialogue } from './dialogue.js';
+import { DIALOGUE_START, dialogueStep, type SpokenReply } from './dialogue-step.js';
 import { argumentsFrom, exampleOf } from './text-generation-arguments.js';
 import { type ChosenCall, namedCalls } from './text-generation-calls.js';
 import { callsIn, isModel, responsesIn, textOf } from './text-generation-history.js';
@@ -23,7 +24,7 @@ export interface TextAnswer {
 
 export function textAnswer(dialogue: Dialogue, request: GenerateRequest): TextAnswer {
   const turn = currentTurn(dialogue, request.contents);
-  const answer = answerTo(turn, request);
+  const answer = answerTo(dialogue, turn, request);
   const text = isValueWanted(request) ? valueText(request, turn, answer.text) : answer.text;
   if (text === '' || turn.isDisclosed || turn.isExact || isValueWanted(request)) return { ...answer, text };
   return { ...answer, text: `${dialogue.disclosure} ${text}` };
@@ -37,7 +38,7 @@ export function userText(contents: readonly TextContent[]): string {
 interface CurrentTurn {
   readonly text: string;
   /** What the dialogue says to it; undefined when it has nothing to say. */
-  readonly reply: DialogueReply | undefined;
+  readonly reply: SpokenReply | undefined;
   /** The reply is for these words, not the next line in order. */
   readonly isMeant: boolean;
   /** Asked for word for word. */
@@ -70,10 +71,10 @@ function currentTurn(dialogue: Dialogue, contents: readonly TextContent[]): Curr
     (content) => isModel(content) && textOf(content).includes(dialogue.disclosure),
   );
   let state = { ...DIALOGUE_START, disclosed: isDisclosed };
-  let turn = { text: '', isMeant: false, isExact: false, reply: undefined as DialogueReply | undefined };
+  let turn = { text: '', isMeant: false, isExact: false, reply: undefined as SpokenReply | undefined };
   for (const text of userTurns(contents)) {
     const typed = dialogueStep(dialogue, { ...state, disclosed: false }, { type: 'text', text });
-    const isMeant = typed.reply !== undefined && typed.reply !== dialogue.otherText;
+    const isMeant = typed.reply !== undefined && !typed.isOther;
     // A text that no rule of the dialogue is for gets the next line, as speech does that nothing here understands.
     const step = isMeant ? typed : dialogueStep(dialogue, state, { type: 'caller_finished', cutIn: false });
     state = { ...step.state, disclosed: isDisclosed };
@@ -85,20 +86,21 @@ function currentTurn(dialogue: Dialogue, contents: readonly TextContent[]): Curr
   return { ...turn, isDisclosed, called, responses: last === undefined ? [] : responsesIn(last) };
 }
 
-function answerTo(turn: CurrentTurn, request: GenerateRequest): TextAnswer {
+function answerTo(dialogue: Dialogue, turn: CurrentTurn, request: GenerateRequest): TextAnswer {
   const functions = callable(request);
   const isForced = callingMode(request) === 'ANY';
   if (turn.responses.length > 0) {
     if (isForced) return { text: '', calls: forcedCall(functions, turn) };
-    return { text: resultText(turn), calls: [] };
+    return { text: resultText(dialogue, turn), calls: [] };
   }
-  const scripted = turn.reply?.call;
-  const declared = functions.find(({ name }) => name === scripted?.name);
+  const scripted = (turn.reply?.calls ?? []).filter((call) =>
+    functions.some(({ name }) => name === call.name),
+  );
   const named = turn.isMeant ? [] : namedCalls(functions, turn.text);
   if (named.length > 0) return { text: '', calls: named };
-  if (scripted !== undefined && declared !== undefined) {
+  if (scripted.length > 0) {
     const text = isForced ? '' : (turn.reply?.say ?? '');
-    return { text, calls: [{ name: declared.name, args: scripted.args }] };
+    return { text, calls: scripted.map(({ name, args }) => ({ name, args })) };
   }
   if (isForced) return { text: '', calls: forcedCall(functions, turn) };
   return { text: turn.reply?.say ?? '', calls: [] };
@@ -118,13 +120,16 @@ function forcedCall(functions: readonly DeclaredFunction[], turn: CurrentTurn): 
 }
 
 /** The dialogue's own words for it, else a sentence for each response. An error is never talked over. */
-function resultText(turn: CurrentTurn): string {
-  const failed = turn.responses.some(({ response }) => errorIn(response) !== undefined);
-  const scripted = turn.reply?.call;
-  if (!failed && scripted?.thenSay !== undefined && turn.called.at(-1) === scripted.name) {
-    return scripted.thenSay;
-  }
-  return turn.responses.map(({ name, response }) => responseSentence(name, response)).join(' ');
+function resultText(dialogue: Dialogue, turn: CurrentTurn): string {
+  const scripted = turn.reply?.calls ?? [];
+  const sentences = turn.responses.map(({ name, response = {} }) => {
+    const call = scripted.find((candidate) => candidate.name === name);
+    if (call === undefined) return responseSentence(name, response);
+    const result = { call, response, partial: false };
+    const said = dialogueStep(dialogue, DIALOGUE_START, { type: 'result', result }).reply?.say;
+    return said === undefined || said === '' ? responseSentence(name, response) : said;
+  });
+  return sentences.join(' ');
 }
 
 /** "Your parcel is on its way." out of `{ message }`, or what else a response offers to be said. */

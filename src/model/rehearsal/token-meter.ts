@@ -6,10 +6,12 @@
 /** Google's figures: sound is 25 tokens a second, English text about four characters a token. */
 const AUDIO_TOKENS_PER_SECOND = 25;
 const CHARS_PER_TOKEN = 4;
+const TOKENS_PER_PICTURE = 258;
 
 export class TokenMeter {
   #textTokens = 0;
   #audioSeconds = 0;
+  #pictures = 0;
 
   addText(text: string): void {
     this.#textTokens += Math.ceil(text.length / CHARS_PER_TOKEN);
@@ -20,19 +22,25 @@ export class TokenMeter {
     this.#audioSeconds += seconds;
   }
 
+  addPicture(): void {
+    this.#pictures += 1;
+  }
+
   /** `usageMetadata` of a turn that spoke for so long; its speech is context from then on. */
   usageOfTurn(spokenSeconds: number): object {
     const text = this.#textTokens;
     const heard = Math.round(this.#audioSeconds * AUDIO_TOKENS_PER_SECOND);
     const spoken = Math.round(spokenSeconds * AUDIO_TOKENS_PER_SECOND);
+    const seen = this.#pictures * TOKENS_PER_PICTURE;
     this.#audioSeconds += spokenSeconds;
     return {
-      promptTokenCount: text + heard,
+      promptTokenCount: text + heard + seen,
       responseTokenCount: spoken,
-      totalTokenCount: text + heard + spoken,
+      totalTokenCount: text + heard + seen + spoken,
       promptTokensDetails: [
         { modality: 'TEXT', tokenCount: text },
         { modality: 'AUDIO', tokenCount: heard },
+        ...(seen === 0 ? [] : [{ modality: 'VIDEO', tokenCount: seen }]),
       ],
       responseTokensDetails: [{ modality: 'AUDIO', tokenCount: spoken }],
     };

@@ -6,9 +6,8 @@ import {
   type DialogueEvent,
   type DialogueState,
   dialogueStep,
-  parseDialogue,
-  readDialogue,
-} from '../../../src/model/rehearsal/dialogue.js';
+} from '../../../src/model/rehearsal/dialogue-step.js';
+import { parseDialogue, readDialogue } from '../../../src/model/rehearsal/dialogue.js';
 
 const dialogue = readDialogue();
 

@@ -1,4 +1,5 @@
 /** A client of the rehearsal service by the real SDK, which keeps what it was sent, in order. */
+import { once } from 'node:events';
 import {
   GoogleGenAI,
   type LiveConnectConfig,
@@ -6,6 +7,7 @@ import {
   Modality,
   type Session,
 } from '@google/genai';
+import { WebSocket } from 'ws';
 import type { ManualClock } from './manual-clock.js';
 
 export interface RehearsalClient {
@@ -14,12 +16,16 @@ export interface RehearsalClient {
   readonly closes: { code: number; reason: string }[];
 }
 
-export async function connectClient(url: string, config: LiveConnectConfig = {}): Promise<RehearsalClient> {
+export async function connectClient(
+  url: string,
+  config: LiveConnectConfig = {},
+  model = 'gemini-3.8-live',
+): Promise<RehearsalClient> {
   const messages: LiveServerMessage[] = [];
   const closes: { code: number; reason: string }[] = [];
   const ai = new GoogleGenAI({ apiKey: 'rehearsal', apiVersion: 'v1beta', httpOptions: { baseUrl: url } });
   const session = await ai.live.connect({
-    model: 'gemini-3.8-live',
+    model,
     config: {
       responseModalities: [Modality.AUDIO],
       inputAudioTranscription: {},
@@ -32,6 +38,16 @@ export async function connectClient(url: string, config: LiveConnectConfig = {})
     },
   });
   return { session, messages, closes };
+}
+
+/** What a setup meets that is sent as it is: the first message, or the code and reason of the close. */
+export async function answerToSetup(url: string, setup: object): Promise<string> {
+  const webSocket = new WebSocket(`${url.replace('http', 'ws')}/ws/x.BidiGenerateContent?key=k`);
+  await once(webSocket, 'open');
+  webSocket.send(JSON.stringify({ setup }));
+  const first = await Promise.race([once(webSocket, 'close'), once(webSocket, 'message')]);
+  webSocket.terminate();
+  return typeof first[0] === 'number' ? `${first[0]} ${String(first[1])}` : String(first[0]);
 }
 
 /** Moves the clock until the condition holds; the test's own timeout is the bound. */

@@ -29,7 +29,7 @@ afterAll(() => flite.close());
 const dialogue = readDialogue();
 const { disclosure } = dialogue;
 const silent = 'The caller has said nothing for 15 seconds. Ask whether they are still there.';
-const silentAnswer = dialogue.texts.find(({ contains }) => silent.includes(contains))?.say ?? '';
+const silentAnswer = dialogue.texts.find(({ contains = '' }) => silent.includes(contains))?.say ?? '';
 
 /** Pieces of text that the synthesizer refuses to speak. */
 const unspeakable = new Set<string>();

@@ -1,0 +1,149 @@
+/**
+ * What a live model does wrong at times, to be asked for: by a dialogue's script, turn by turn, or drawn from a seed.
+ * Each kind was seen on the real service; `docs/rehearsal.md` tells an author what each does. Here they are data; the
+ * turn and the connection carry them out.
+ */
+import { z } from 'zod';
+import { SeededRandom } from './seeded-random.js';
+
+/** Where in a turn the connection is made to fail. */
+const POINTS = [
+  'start',
+  'midSpeech',
+  'afterSpeech',
+  'afterToolCall',
+  'beforeTurnComplete',
+  'afterTurnComplete',
+] as const;
+export type TurnPoint = (typeof POINTS)[number];
+
+const CLOSE_CODES = [1000, 1006, 1007, 1008, 1011] as const;
+export type RehearsalCloseCode = (typeof CLOSE_CODES)[number];
+
+/** The reasons that a client meets with each code; 1006 is no frame at all, so it has none. */
+export const CLOSE_REASONS: Readonly<Record<RehearsalCloseCode, string>> = {
+  1000: '',
+  1006: '',
+  1007: 'Request contains an invalid argument.',
+  1008: 'The operation was aborted.',
+  1011: 'Internal error encountered.',
+};
+export const LIFE_OVER = 'Deadline expired before operation could complete.';
+
+/** All the reasons of a turn that ends for another cause than its end. */
+const TURN_COMPLETE_REASONS = [
+  'RESPONSE_REJECTED',
+  'MALFORMED_FUNCTION_CALL',
+  'NEED_MORE_INPUT',
+  'PROHIBITED_INPUT_CONTENT',
+  'GENERATED_AUDIO_SAFETY',
+  'BLOCKLIST',
+] as const;
+
+const at = z.enum(POINTS);
+const seconds = z.number().min(0).max(3_600);
+const closeCode = z.literal(CLOSE_CODES);
+const closing = { code: closeCode, reason: z.string().max(500).optional() };
+const goingAway = {
+  timeLeftSeconds: seconds.default(50),
+  /** Without the drop the connection lives on: the message was a false alarm, or the deadline was not kept. */
+  thenDrop: z.boolean().default(true),
+  code: closeCode.default(1011),
+};
+const muting = { forSeconds: seconds.optional() };
+
+const misbehaviourSchema = z.discriminatedUnion('do', [
+  z.strictObject({ do: z.literal('goAway'), at: at.default('start'), ...goingAway }),
+  z.strictObject({ do: z.literal('close'), at: at.default('midSpeech'), ...closing }),
+  z.strictObject({ do: z.literal('mute'), at: at.default('start'), ...muting }),
+  z.strictObject({ do: z.literal('phantomInterrupted'), at: at.default('start') }),
+  z.strictObject({ do: z.literal('leakText'), at: at.default('start'), text: z.string().min(1).max(2_000) }),
+  z.strictObject({ do: z.literal('silent') }),
+  z.strictObject({ do: z.literal('nearSilence') }),
+  z.strictObject({ do: z.literal('noTurnComplete') }),
+  z.strictObject({ do: z.literal('lateTurnComplete'), seconds: seconds.default(20) }),
+  z.strictObject({ do: z.literal('emptyTurn'), reason: z.enum(TURN_COMPLETE_REASONS).optional() }),
+  z.strictObject({ do: z.literal('waitForInput') }),
+  z.strictObject({ do: z.literal('cutShort') }),
+  z.strictObject({ do: z.literal('callMidSpeech') }),
+  z.strictObject({ do: z.literal('stutter'), ms: z.number().int().min(1).max(60_000).default(800) }),
+  z.strictObject({ do: z.literal('repeatSpeech') }),
+  z.strictObject({ do: z.literal('repeatCall'), times: z.number().int().min(1).max(5).default(1) }),
+]);
+export type Misbehaviour = z.infer<typeof misbehaviourSchema>;
+export type MisbehaviourKind = Misbehaviour['do'];
+/** Those that happen at a point of a turn. */
+export type PointMisbehaviour = Extract<Misbehaviour, { at: TurnPoint }>;
+
+export const MISBEHAVIOURS: readonly MisbehaviourKind[] = misbehaviourSchema.options.map(
+  ({ shape }) => shape.do.value,
+);
+
+/** At most this many at once: more would hide one another. */
+export const misbehaveSchema = z.array(misbehaviourSchema).min(1).max(8);
+
+/** What goes wrong before `setupComplete`. */
+const setupMisbehaviourSchema = z.discriminatedUnion('do', [
+  z.strictObject({ do: z.literal('goAway'), ...goingAway }),
+  z.strictObject({ do: z.literal('close'), ...closing }),
+  z.strictObject({ do: z.literal('mute'), ...muting }),
+]);
+export type SetupMisbehaviour = z.infer<typeof setupMisbehaviourSchema>;
+
+export const setupMisbehaveSchema = z.strictObject({
+  misbehave: z.array(setupMisbehaviourSchema).min(1).max(4),
+  /** Only the first so many connections of the dialogue; without it every one. */
+  connections: z.number().int().min(1).max(1_000).optional(),
+});
+
+export const chaosSchema = z.strictObject({
+  seed: z.number().int(),
+  /** Share of the turns in which something goes wrong. */
+  rate: z.number().min(0).max(1),
+  /** Draws from these alone. */
+  only: z
+    .array(z.enum(misbehaviourSchema.options.map(({ shape }) => shape.do.value)))
+    .min(1)
+    .optional(),
+});
+export type ChaosSetting = z.infer<typeof chaosSchema>;
+
+/** What is not at its default when it is drawn. */
+function drawn(kind: MisbehaviourKind, random: SeededRandom): unknown {
+  const code = CLOSE_CODES[random.between(0, CLOSE_CODES.length - 1)];
+  const point = POINTS[random.between(0, POINTS.length - 1)];
+  switch (kind) {
+    case 'close':
+      return { do: kind, code, at: point };
+    case 'goAway':
+      return { do: kind, code, at: point, timeLeftSeconds: 10, thenDrop: random.chance(0.5) };
+    case 'mute':
+      return { do: kind, at: point, forSeconds: 15 };
+    case 'leakText':
+      return { do: kind, text: 'print(default_api.end_call())' };
+    case 'emptyTurn':
+      return random.chance(0.5) ? { do: kind } : { do: kind, reason: 'RESPONSE_REJECTED' };
+    default:
+      return { do: kind };
+  }
+}
+
+/** The misbehaviour of one connection's turns; the same seed, connection and order give the same ones. */
+export class Chaos {
+  readonly #setting: ChaosSetting;
+  readonly #random: SeededRandom;
+
+  /** `connection` counts the dialogue's connections from 1. */
+  constructor(setting: ChaosSetting, connection: number) {
+    this.#setting = setting;
+    this.#random = new SeededRandom(Math.imul(setting.seed, 8_191) + connection);
+  }
+
+  /** For the next turn: mostly none. */
+  draw(): Misbehaviour[] {
+    if (!this.#random.chance(this.#setting.rate)) return [];
+    const kinds = this.#setting.only ?? MISBEHAVIOURS;
+    const kind = kinds[this.#random.between(0, kinds.length - 1)];
+    return kind === undefined ? [] : [misbehaviourSchema.parse(drawn(kind, this.#random))];
+  }
+}
