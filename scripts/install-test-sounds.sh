@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the recordings of people that the sound tests (test/sound/) read, from Debian's packages; fixtures/README.md
+# Installs the recordings of people that the sound tests (test/sound/) read, from Debian's packages; docs/sounds.md
 # gives their sources and licences. Needs root, apt and a Debian mirror: 32 MB to fetch, 60 MB on disk.
 # Exits 0 when they are installed, 3 when this machine cannot install packages (no root, no apt), 1 when it failed.
 set -euo pipefail
