@@ -32,11 +32,12 @@ export function bandLimited(samples: Float64Array): Float64Array {
   const high = lowPassTaps(BAND_HIGH_HZ / LINE_RATE_HZ, BAND_HALF_TAPS, 1);
   const low = lowPassTaps(BAND_LOW_HZ / LINE_RATE_HZ, BAND_HALF_TAPS, 1);
   const taps = high.map((tap, i) => tap - (low[i] ?? 0));
+  // Silence round the sound spares the inner loop its edges; the taps are the same from both ends.
+  const padded = new Float64Array(samples.length + 2 * BAND_HALF_TAPS);
+  padded.set(samples, BAND_HALF_TAPS);
   return samples.map((_, n) => {
     let sum = 0;
-    const first = Math.max(0, n - BAND_HALF_TAPS);
-    const last = Math.min(samples.length - 1, n + BAND_HALF_TAPS);
-    for (let k = first; k <= last; k += 1) sum += (samples[k] ?? 0) * (taps[n - k + BAND_HALF_TAPS] ?? 0);
+    for (let i = 0; i <= 2 * BAND_HALF_TAPS; i += 1) sum += (padded[n + i] ?? 0) * (taps[i] ?? 0);
     return sum;
   });
 }
