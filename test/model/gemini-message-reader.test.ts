@@ -139,7 +139,7 @@ describe('sound', () => {
     expect(oddities).toEqual(['audio_other_format']);
   });
 
-  it.each(['%%%%', 'AAA?', 'AAAA AAAA!', 'A', '====', 'not base64 at all'])(
+  it.each(['%%%%', 'AAA?', 'AAAA AAAA!', 'A', '====', 'not base64 at all', '\u0141AAA', 'AAA\u0141'])(
     'is dropped and reported when its base64 is junk: %s',
     (data) => {
       const { reader, listener, oddities } = readerOf();
