@@ -304,6 +304,19 @@ describe('the other messages', () => {
     ]);
   });
 
+  it('counts no tokens whose sum would not be a number that a counter takes', () => {
+    const { reader, listener } = readerOf();
+    const huge = { modality: 'AUDIO', tokenCount: 1.7e308 };
+    reader.read({
+      usageMetadata: { promptTokensDetails: [huge, huge], responseTokensDetails: [huge, huge] },
+    });
+    reader.read({
+      usageMetadata: { responseTokenCount: 1.7e308, thoughtsTokenCount: 1.7e308, totalTokenCount: 2.5 },
+    });
+    const nothing = { promptTokens: {}, responseTokens: {}, totalTokenCount: 0 };
+    expect(listener.events.map((event) => event.kind === 'usage' && event.usage)).toEqual([nothing, nothing]);
+  });
+
   it.each([null, 7, 'text', [], {}, { error: { code: 500 } }])('reports %j as unknown', (message) => {
     const { reader, listener, oddities } = readerOf();
     reader.read(message);
