@@ -77,6 +77,8 @@ export const MODEL_PAYLOAD_MAX_BYTES = 4 * 1024 * 1024;
 export const MODEL_CLOSE_MAX_MS = 500;
 /** Messages kept while the model is being connected; a server says next to nothing before `setupComplete`. */
 export const MODEL_EARLY_MESSAGES_MAX = 2_000;
+/** Characters of these messages; the largest message may be among them. */
+export const MODEL_EARLY_MAX_CHARS = 2 * MODEL_PAYLOAD_MAX_BYTES;
 /** When nothing has come from the carrier for this long, silence is fed, so that the model notices a pause. */
 export const CALLER_IDLE_FILL_AFTER_MS = 750;
 
