@@ -3,6 +3,7 @@
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
+  CARRIER_CONTROL_UNSENT_MAX_BYTES,
   CARRIER_PAYLOAD_MAX_BYTES,
   CARRIER_RATE_DEBT_MAX,
   CARRIER_UNSENT_MAX_BYTES,
@@ -210,6 +211,24 @@ describe('the media socket', () => {
       expect(stream.bufferedAmount).toBeLessThan(CARRIER_UNSENT_MAX_BYTES + 64 * 1024);
     }
   });
+
+  it.each(['clear', 'mark'])(
+    'is cut when a peer that reads nothing leaves no room for a %s',
+    async (kind) => {
+      const heard = new Heard();
+      const door = doorFor(heard);
+      const { wire, stream } = await door.open();
+      wire.stuck = true;
+      for (let times = 0; times < 40_000; times += 1) {
+        if (kind === 'clear') stream.sendClear();
+        else stream.sendMark(`g1:m${times}`);
+        if (stream.bufferedAmount > CARRIER_CONTROL_UNSENT_MAX_BYTES + 1_024) expect.fail('the bound');
+      }
+      expect(door.countOf('unsentOverflow')).toBe(1);
+      while (!heard.events.includes('close')) await turn();
+      expect(heard.events).toEqual(['close']);
+    },
+  );
 
   it('closes on a flood after a bounded debt, hears keys until then, and nothing afterwards', async () => {
     const heard = new Heard();
