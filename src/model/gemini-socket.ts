@@ -6,7 +6,7 @@
 import type { Socket } from 'node:net';
 import { WebSocket, type ClientOptions, type RawData } from 'ws';
 import type { Clock, Timer } from '../clock.js';
-import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES } from '../limits.js';
+import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES, MODEL_UNSENT_MAX_BYTES } from '../limits.js';
 
 /** How the socket ended. `error` is as thrown: it may hold the URL and with it the API key. */
 export interface SocketEnd {
@@ -99,9 +99,12 @@ export class GeminiSocket {
     });
   }
 
-  /** Sends a text frame; a no-op unless the socket is open. */
+  /** Sends a text frame; a no-op unless the socket is open. Cuts one that left more than MODEL_UNSENT_MAX_BYTES unread. */
   send(text: string): void {
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(text);
+    const socket = this.#socket;
+    if (socket?.readyState !== WebSocket.OPEN) return;
+    if (socket.bufferedAmount > MODEL_UNSENT_MAX_BYTES) socket.terminate();
+    else socket.send(text);
   }
 
   /** Sends a frame that is complete already, in one write; a no-op unless the socket is open. It takes the frame over. */
