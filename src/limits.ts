@@ -93,12 +93,17 @@ export const CALLER_BACKLOG_MAX_MS = 5_000;
 export const CALLER_BACKLOG_AGE_MAX_MS = 5_000;
 /** Bytes unsent on the model's socket above which caller audio is held back (about 1.4 s of realtimeInput). */
 export const MODEL_BUFFERED_MAX_BYTES = 64 * 1024;
+/** Bytes unsent on the model's socket above which one that is to take text or a tool response is cut: the model reads nothing
+ * any more, and what it asks for must not pile up. */
+export const MODEL_UNSENT_MAX_BYTES = 1024 * 1024;
 /** Largest message accepted from the model: a minute of its sound as base64, which it sends in chunks of 160 to 320 ms. */
 export const MODEL_PAYLOAD_MAX_BYTES = 4 * 1024 * 1024;
 /** A model's close handshake may take this long before the socket is cut; well under a second after the hang-up. */
 export const MODEL_CLOSE_MAX_MS = 500;
 /** Messages kept while the model is being connected; a server says next to nothing before `setupComplete`. */
 export const MODEL_EARLY_MESSAGES_MAX = 2_000;
+/** Characters of these messages; the largest message may be among them. */
+export const MODEL_EARLY_MAX_CHARS = 2 * MODEL_PAYLOAD_MAX_BYTES;
 /** When nothing has come from the carrier for this long, silence is fed, so that the model notices a pause. */
 export const CALLER_IDLE_FILL_AFTER_MS = 750;
 
@@ -124,6 +129,8 @@ export const CARRIER_PING_INTERVAL_MS = 5_000;
 export const CARRIER_RATE_DEBT_MAX = 10 * CARRIER_MESSAGES_PER_SECOND_MAX;
 /** Bytes unsent on the carrier's socket above which sound is dropped: the pacing pauses long before. */
 export const CARRIER_UNSENT_MAX_BYTES = 4 * CARRIER_BUFFERED_MAX_BYTES;
+/** The same for marks and clears, which sound leaves room for; the socket is cut then, for nobody reads it any more. */
+export const CARRIER_CONTROL_UNSENT_MAX_BYTES = 2 * CARRIER_UNSENT_MAX_BYTES;
 /** A WebSocket close handshake with the carrier; then the socket is cut. */
 export const CARRIER_CLOSE_MAX_MS = 2_000;
 /** Parameters of a webhook. Twilio's have about 30; each is hashed several times before it is trusted. */
@@ -310,5 +317,6 @@ assert(
   START_BUFFER_WAIT_FACTOR * START_BUFFER_MIN_MS < START_BUFFER_WAIT_MAX_MS,
   'a model that never stuttered waits less than one that did',
 );
+assert(MODEL_BUFFERED_MAX_BYTES < MODEL_UNSENT_MAX_BYTES, 'sound is held back long before the socket is cut');
 assert(MARKS_UNRETURNED_MAX * MARK_INTERVAL_MS >= 60_000, 'a minute of sound keeps its marks');
 assert(PHONE_CATCH_UP_MAX_MS / FRAME_MS < CARRIER_MESSAGES_PER_SECOND_MAX, 'catching up is no flood');

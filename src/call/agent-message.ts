@@ -2,6 +2,7 @@
  * One message of the agent: the utterances that carry its sound and the words that were transcribed of it. Answers the one
  * question that matters: what has the caller heard of it?
  */
+import { MULAW_BYTES_PER_MS } from '../limits.js';
 import type { Playout } from '../audio/playout.js';
 import type { Utterance } from '../audio/utterance.js';
 import { HeardText } from './heard-text.js';
@@ -23,23 +24,30 @@ export class AgentMessage implements HeardSource {
   lastDeltaAtMs: number | undefined;
   readonly #playout: Playout;
   readonly #words = new HeardText();
-  readonly #utterances: Utterance[] = [];
+  /** Those not known to be heard to their end: no more than the playout has on its books, and the last one. */
+  #utterances: Utterance[] = [];
+  /** Sound of the others. */
+  #heardBeforeMs = 0;
+  #hasSound = false;
 
   constructor(options: { playout: Playout; isGreeting: boolean }) {
     this.#playout = options.playout;
     this.isGreeting = options.isGreeting;
   }
 
-  /** Queues sound behind what is already there; sound after the end of a generation begins another utterance. */
+  /** Queues sound behind what is already there; sound after the end of a generation begins another utterance. Once
+   * some was refused none is taken any more: a message may lack its end, never its middle. */
   push(mulaw: Uint8Array): number {
     let utterance = this.#utterances.at(-1);
-    if (utterance === undefined || utterance.ended) {
+    if (utterance === undefined || (utterance.ended && !utterance.refused)) {
+      this.#forgetHeard();
       utterance = this.#playout.startUtterance();
       this.#utterances.push(utterance);
+      this.#hasSound = true;
     }
-    const acceptedMs = this.#playout.push(utterance, mulaw);
-    this.#words.addAudio(acceptedMs);
-    return acceptedMs;
+    // Words are laid over refused sound too: they were not heard.
+    this.#words.addAudio(mulaw.length / MULAW_BYTES_PER_MS);
+    return this.#playout.push(utterance, mulaw);
   }
 
   /** The model has generated all of the sound, for now. */
@@ -54,11 +62,16 @@ export class AgentMessage implements HeardSource {
   }
 
   get hasSound(): boolean {
-    return this.#utterances.length > 0;
+    return this.#hasSound;
   }
 
   get soundEnded(): boolean {
     return this.#utterances.at(-1)?.ended ?? true;
+  }
+
+  /** Its end was refused: what is heard of it is never all of it. */
+  get lacksItsEnd(): boolean {
+    return this.#utterances.at(-1)?.refused ?? false;
   }
 
   has(utterance: Utterance): boolean {
@@ -66,13 +79,15 @@ export class AgentMessage implements HeardSource {
   }
 
   heardMs(): number {
-    return this.#utterances.reduce((sum, utterance) => sum + this.#playout.heardMs(utterance), 0);
+    return this.#utterances.reduce(
+      (sum, utterance) => sum + this.#playout.heardMs(utterance),
+      this.#heardBeforeMs,
+    );
   }
 
   /** Whether everything that was accepted has been heard. */
   get isHeard(): boolean {
-    const acceptedMs = this.#utterances.reduce((sum, utterance) => sum + utterance.acceptedMs, 0);
-    return this.heardMs() >= acceptedMs;
+    return this.#utterances.every((utterance) => this.#playout.heardMs(utterance) >= utterance.acceptedMs);
   }
 
   heardText(): string {
@@ -81,5 +96,19 @@ export class AgentMessage implements HeardSource {
 
   wholeText(): string {
     return this.#words.text;
+  }
+
+  /** What the caller has heard once the playout is done with it and nobody cut in. */
+  playedText(): string {
+    return this.hasSound && !this.lacksItsEnd ? this.wholeText() : this.heardText();
+  }
+
+  #forgetHeard(): void {
+    this.#utterances = this.#utterances.filter((utterance) => {
+      const heardMs = this.#playout.heardMs(utterance);
+      const isHeard = utterance.ended && heardMs >= utterance.acceptedMs;
+      if (isHeard) this.#heardBeforeMs += heardMs;
+      return !isHeard;
+    });
   }
 }

@@ -219,7 +219,7 @@ export class Conversation {
     const message = this.#agent.messageForWords();
     if (message === undefined) return;
     message.addWords(fragment);
-    this.#transcript.amend(message.msg, message.wholeText());
+    this.#transcript.amend(message.msg, message.playedText());
     this.#turns.onDelta(message);
   }
 
@@ -327,8 +327,8 @@ export class Conversation {
   }
 
   #onMessageClosed(message: AgentMessage, interrupted: boolean): void {
-    const text = interrupted || !message.hasSound ? message.heardText() : message.wholeText();
-    this.#transcript.closeAgent(message.msg, { text, interrupted });
+    const text = interrupted ? message.heardText() : message.playedText();
+    this.#transcript.closeAgent(message.msg, { text, interrupted: interrupted || message.lacksItsEnd });
     this.#turns.onMessageClosed(message);
     this.#otherActivityAtMs = this.#clock.nowMs();
     if (interrupted && text.trim() !== message.wholeText().trim()) this.#addNote(this.#cutNote(text.trim()));

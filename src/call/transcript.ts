@@ -2,6 +2,7 @@
  * What was said in a call, in spoken order, and of the agent only what the caller heard. Bounded; past the bound the
  * oldest text goes. Times and sound are the conversation's business; this keeps words.
  */
+import assert from 'node:assert/strict';
 import type { MessageView } from '../console/call-view.js';
 import { TRANSCRIPT_MAX_CHARS } from '../limits.js';
 
@@ -36,9 +37,7 @@ export class Transcript {
       this.#callerEntry = this.#make('user', undefined);
       this.#entries.splice(at, 0, this.#callerEntry);
     }
-    this.#callerEntry.text += fragment;
-    this.#closedChars += fragment.length;
-    this.#trim();
+    this.#setText(this.#callerEntry, this.#callerEntry.text + fragment);
   }
 
   /** Opens an agent message; returns its id. */
@@ -54,27 +53,23 @@ export class Transcript {
     const entry = this.#entries[at];
     if (entry?.source === undefined) return;
     entry.source = undefined;
-    entry.text = heard.text;
     entry.interrupted = heard.interrupted;
-    this.#closedChars += heard.text.length;
     if (heard.text.trim() === '') this.#entries.splice(at, 1);
-    this.#trim();
+    else this.#setText(entry, heard.text);
   }
 
   /** Late words of an agent message that is closed already and was heard whole; of an open one there is no need. */
   amend(msg: string, text: string): void {
     const entry = this.#entries.findLast((candidate) => candidate.msg === msg);
     if (entry === undefined || entry.source !== undefined) return;
-    this.#closedChars += text.length - entry.text.length;
-    entry.text = text;
-    this.#trim();
+    this.#setText(entry, text);
   }
 
   /** A clip of ours that the caller heard. */
   addRecorded(text: string): void {
     const entry = this.#make('model', undefined);
-    entry.text = text;
     this.#entries.push(entry);
+    this.#setText(entry, text);
   }
 
   /** The messages by now, oldest first. */
@@ -94,12 +89,24 @@ export class Transcript {
     return { msg: `m${this.#count}`, role, text: '', interrupted: false, source };
   }
 
-  #trim(): void {
-    while (this.#closedChars > TRANSCRIPT_MAX_CHARS && this.#entries.length > 1) {
-      const oldest = this.#entries.shift();
-      if (oldest?.source !== undefined) return void this.#entries.unshift(oldest);
-      if (oldest === this.#callerEntry) this.#callerEntry = undefined;
-      this.#closedChars -= oldest?.text.length ?? 0;
+  #setText(entry: Entry, text: string): void {
+    this.#closedChars += text.length - entry.text.length;
+    entry.text = text;
+    while (this.#closedChars > TRANSCRIPT_MAX_CHARS) this.#dropOldest();
+  }
+
+  /** Drops the oldest closed message; of the only one what is too much. Open ones are bounded by themselves. */
+  #dropOldest(): void {
+    const closed = this.#entries.filter((entry) => entry.source === undefined);
+    const oldest = closed[0];
+    if (oldest === undefined) return assert.fail('closed text belongs to a closed message');
+    if (closed.length === 1) {
+      oldest.text = oldest.text.slice(-TRANSCRIPT_MAX_CHARS);
+      this.#closedChars = oldest.text.length;
+      return;
     }
+    this.#entries.splice(this.#entries.indexOf(oldest), 1);
+    if (oldest === this.#callerEntry) this.#callerEntry = undefined;
+    this.#closedChars -= oldest.text.length;
   }
 }

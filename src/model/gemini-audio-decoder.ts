@@ -27,9 +27,11 @@ export class GeminiAudioDecoder {
     if (digits % 4 === 1) return undefined;
     const lengthBytes = Math.floor((digits * 3) / 4);
     const buffer = this.#room(lengthBytes);
-    // Node skips what is not base64 without a word; the count of bytes tells.
+    // Node skips what is not base64 without a word; the count of bytes tells. Of a character beyond Latin-1 it may take
+    // the low byte for a digit, which only the text's own length shows.
     const written = buffer.write(base64, 'base64');
-    return written === lengthBytes ? buffer.subarray(0, written) : undefined;
+    const isBase64 = written === lengthBytes && Buffer.byteLength(base64) === base64.length;
+    return isBase64 ? buffer.subarray(0, written) : undefined;
   }
 
   #room(lengthBytes: number): Buffer {

@@ -16,7 +16,7 @@ import {
 import type { SocketScope } from '../call-tap.js';
 import type { Timer } from '../clock.js';
 import { ModelError } from '../errors.js';
-import { MODEL_CONNECT_TIMEOUT_MS, MODEL_EARLY_MESSAGES_MAX } from '../limits.js';
+import { MODEL_CONNECT_TIMEOUT_MS, MODEL_EARLY_MAX_CHARS, MODEL_EARLY_MESSAGES_MAX } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import { GeminiAudioDecoder } from './gemini-audio-decoder.js';
 import {
@@ -108,6 +108,7 @@ class ConnectAttempt implements SocketListener {
   readonly #reject: (error: ModelConnectError) => void;
   readonly #timer: Timer;
   readonly #earlyMessages: unknown[] = [];
+  #earlyChars = 0;
   readonly #onAbort = (): void => {
     this.#fail(new ModelConnectError('model_connect_aborted', 'Connecting to the model was called off'));
   };
@@ -165,16 +166,17 @@ class ConnectAttempt implements SocketListener {
 
   onText(text: string): void {
     if (this.#settled) return;
+    this.#earlyChars += text.length;
+    if (this.#earlyMessages.length >= MODEL_EARLY_MESSAGES_MAX || this.#earlyChars > MODEL_EARLY_MAX_CHARS) {
+      this.#fail(new ModelConnectError('model_unreachable', 'The model sent too much before it was ready'));
+      return;
+    }
     let message: unknown;
     try {
       message = JSON.parse(text);
     } catch {
       this.#client.observe('frame_not_json');
       this.#fail(new ModelConnectError('model_unreachable', "The model's server does not speak JSON"));
-      return;
-    }
-    if (this.#earlyMessages.length >= MODEL_EARLY_MESSAGES_MAX) {
-      this.#fail(new ModelConnectError('model_unreachable', 'The model sent too much before it was ready'));
       return;
     }
     this.#earlyMessages.push(message);

@@ -62,8 +62,9 @@ function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
+/** Whole and exact: sums of such counts stay finite, which a metric's counter insists on. */
 function count(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0;
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;
 }
 
 /** protobuf's JSON of a duration, `"50s"` or `"1.5s"`, in milliseconds; 0 for anything else. */

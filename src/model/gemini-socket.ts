@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { WebSocket, type ClientOptions, type RawData } from 'ws';
 import type { SocketScope } from '../call-tap.js';
 import type { Timer } from '../clock.js';
-import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES } from '../limits.js';
+import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES, MODEL_UNSENT_MAX_BYTES } from '../limits.js';
 
 /** How the socket ended. `error` is as thrown: it may hold the URL and with it the API key. */
 export interface SocketEnd {
@@ -120,11 +120,16 @@ export class GeminiSocket {
     });
   }
 
-  /** Sends a text frame; a no-op unless the socket is open. */
+  /** Sends a text frame; a no-op unless the socket is open. Cuts one that left more than MODEL_UNSENT_MAX_BYTES unread. */
   send(text: string): void {
-    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    const socket = this.#socket;
+    if (socket?.readyState !== WebSocket.OPEN) return;
+    if (socket.bufferedAmount > MODEL_UNSENT_MAX_BYTES) {
+      this.terminate();
+      return;
+    }
     this.#scope.tap?.sent(text);
-    this.#socket.send(text);
+    socket.send(text);
   }
 
   /** Whether somebody must be told the text of each frame. */

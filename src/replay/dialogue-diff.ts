@@ -26,7 +26,7 @@ export function dialogueDiff(incoming: readonly FixtureLine[], { places, differe
   if (differences === 0) return '';
   const rows = joinSound(rowsOf(incoming, places));
   const hunks = hunksOf(rows);
-  const shown = hunks.slice(0, HUNKS_MAX).map((hunk) => hunk.map(renderRow).join('\n'));
+  const shown = hunks.slice(0, HUNKS_MAX).map((hunk) => clipPair(hunk).map(renderRow).join('\n'));
   const hidden = hunks.length - shown.length;
   const more = hidden > 0 ? [`… and ${hidden} more ${hidden === 1 ? 'place' : 'places'} like these`] : [];
   return [...shown, ...more].join('\n      …\n');
@@ -35,7 +35,7 @@ export function dialogueDiff(incoming: readonly FixtureLine[], { places, differe
 /** The whole call, in order, for a person to read. */
 export function dialogueOf(lines: readonly FixtureLine[]): string {
   const rows = lines.filter((line) => isTold(line)).map((line) => rowOf(' ', line));
-  return joinSound(rows)
+  return clipPair(joinSound(rows))
     .map((row) => renderRow(row))
     .join('\n');
 }
@@ -119,7 +119,7 @@ function rowOf(mark: Row['mark'], line: FixtureLine): Row {
   const { at } = line;
   const who = line.leg === 'call' ? 'call' : `${nameOf(line)}${line.dir === 'in' ? ' →' : ' ←'}`;
   const sound = soundOf(line);
-  if (sound === undefined) return { mark, at, who, what: clip(whatOf(line)) };
+  if (sound === undefined) return { mark, at, who, what: whatOf(line) };
   const { bytes, detail, msPerByte } = sound;
   return {
     mark,
@@ -171,20 +171,28 @@ function whatOf(line: FixtureLine): string {
   if (name === 'message') return JSON.stringify(value);
   if (name === 'post') return `POST ${String(value)}`;
   if (line.leg === 'phone' && line.answer !== undefined) return `${line.answer.status} ${line.answer.xml}`;
-  if (line.leg === 'call' && line.ended !== undefined) {
-    const said = (line.heard ?? []).map(
-      ({ role, text, interrupted }) => `${role}: ${text}${interrupted ? ' —' : ''}`,
-    );
-    return [`ended: ${line.ended}`, ...said].join('\n              ');
+  if (line.leg === 'call' && line.heard !== undefined) {
+    return `${line.heard.role}: ${line.heard.text}${line.heard.interrupted ? ' —' : ''}`;
   }
   if (value === true) return name;
   return `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`;
 }
 
-/** Rows of a transcript keep their lines. */
+/** Long texts are told from where they differ: rows of a kind that stand side by side need not begin alike. */
+function clipPair(rows: readonly Row[]): Row[] {
+  return rows.map((row, index) => {
+    const other = [rows[index - 1], rows[index + 1]].find(
+      (next) => next !== undefined && next.mark !== ' ' && next.mark !== row.mark && next.who === row.who,
+    );
+    if (row.mark === ' ' || row.sound !== undefined || other === undefined)
+      return { ...row, what: clip(row.what) };
+    let same = 0;
+    while (same < row.what.length && row.what[same] === other.what[same]) same += 1;
+    const from = same < TEXT_MAX_CHARS / 2 ? 0 : same - 20;
+    return { ...row, what: clip(`${from === 0 ? '' : '…'}${row.what.slice(from)}`) };
+  });
+}
+
 function clip(text: string): string {
-  return text
-    .split('\n')
-    .map((row) => (row.length > TEXT_MAX_CHARS ? `${row.slice(0, TEXT_MAX_CHARS)}…` : row))
-    .join('\n');
+  return text.length > TEXT_MAX_CHARS ? `${text.slice(0, TEXT_MAX_CHARS)}…` : text;
 }

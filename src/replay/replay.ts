@@ -264,12 +264,11 @@ class Replay {
 
   #finished(ended: string, messages: readonly HeardMessage[]): void {
     this.#ended = true;
-    const heard = messages.map(({ role, text, interrupted }) => ({
-      role,
-      text: this.#phone.redaction.sentence(text),
-      interrupted,
-    }));
-    this.#note({ leg: 'call', dir: 'out', ended, heard });
+    this.#note({ leg: 'call', dir: 'out', ended });
+    for (const { role, text, interrupted } of messages) {
+      const heard = { role, text: this.#phone.redaction.sentence(text), interrupted };
+      this.#note({ leg: 'call', dir: 'out', heard });
+    }
   }
 
   /** Whatever the server still says is no part of the call. */

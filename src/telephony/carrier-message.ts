@@ -47,6 +47,11 @@ function asTimestamp(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && value < TIMESTAMP_MAX ? value : undefined;
 }
 
+/** Absent, or that number, perhaps as text. Nothing else is converted: a conversion can throw, or overflow the stack. */
+function isCount(value: unknown, wanted: number): boolean {
+  return value === undefined || value === wanted || value === String(wanted);
+}
+
 /** Absent, or mu-law at 8000 Hz, mono: the only format that the call can play. */
 function isPlayable(mediaFormat: unknown): boolean {
   if (mediaFormat === undefined || mediaFormat === null) return true;
@@ -55,8 +60,8 @@ function isPlayable(mediaFormat: unknown): boolean {
   const { encoding, sampleRate, channels } = format;
   return (
     (encoding === undefined || encoding === 'audio/x-mulaw') &&
-    (sampleRate === undefined || Number(sampleRate) === 8000) &&
-    (channels === undefined || Number(channels) === 1)
+    isCount(sampleRate, 8000) &&
+    isCount(channels, 1)
   );
 }
 

@@ -12,6 +12,7 @@ import { errorText } from '../errors.js';
 import type { CallSid, StreamSid } from '../ids.js';
 import {
   CARRIER_CLOSE_MAX_MS,
+  CARRIER_CONTROL_UNSENT_MAX_BYTES,
   CARRIER_MESSAGES_PER_SECOND_MAX,
   CARRIER_PING_INTERVAL_MS,
   CARRIER_RATE_DEBT_MAX,
@@ -121,11 +122,11 @@ export class TwilioMediaStream implements MediaStream {
   }
 
   sendMark(name: string): void {
-    if (this.#canSend()) this.#write(this.#frames.mark(name));
+    this.#sendControl(this.#frames.mark(name));
   }
 
   sendClear(): void {
-    if (this.#canSend()) this.#write(this.#frames.clear());
+    this.#sendControl(this.#frames.clear());
   }
 
   close(): void {
@@ -163,6 +164,14 @@ export class TwilioMediaStream implements MediaStream {
     const frames = this.#waiting;
     this.#waiting = '';
     if (this.#canSend()) this.#write(frames);
+  }
+
+  /** A peer that left so much unread that even this has no room is gone, whatever it still sends. */
+  #sendControl(frames: string): void {
+    if (!this.#canSend()) return;
+    if (this.#ws.bufferedAmount <= CARRIER_CONTROL_UNSENT_MAX_BYTES) return this.#write(frames);
+    this.#anomalies.note('unsentOverflow');
+    this.terminate();
   }
 
   #write(frames: string): void {

@@ -6,7 +6,7 @@ import { Playout, type PlayoutObserver } from '../../src/audio/playout.js';
 import type { PlayoutSink } from '../../src/audio/playout-sink.js';
 import type { Utterance } from '../../src/audio/utterance.js';
 import { CarrierEar } from '../support/carrier-ear.js';
-import { VirtualClock } from '../support/virtual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 
 export interface SentMessage {
   readonly atMs: number;

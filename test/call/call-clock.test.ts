@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CallClock } from '../../src/call/call-clock.js';
 import { CLOCK_LATE_MAX_MS } from '../../src/limits.js';
-import { VirtualClock } from '../support/virtual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 
 function begin(): {
   base: VirtualClock;

@@ -7,7 +7,7 @@ import {
   LAG_ROOM_MS,
   LAG_SAMPLE_MS,
 } from '../../src/limits.js';
-import { VirtualClock } from '../support/virtual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 
 function admission() {
   const clock = new VirtualClock();

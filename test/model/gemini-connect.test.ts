@@ -4,7 +4,11 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { scopeOn } from '../support/scopes.js';
 import { ModelError } from '../../src/errors.js';
-import { MODEL_CONNECT_TIMEOUT_MS } from '../../src/limits.js';
+import {
+  MODEL_CONNECT_TIMEOUT_MS,
+  MODEL_EARLY_MAX_CHARS,
+  MODEL_EARLY_MESSAGES_MAX,
+} from '../../src/limits.js';
 import { ModelConnectError, maskSecrets, maskedCause } from '../../src/model/gemini-connect-error.js';
 import {
   assertSocketFactory,
@@ -238,6 +242,21 @@ describe('connecting to Gemini Live', () => {
     await fixture.server.waitForNoSockets();
     expect(listener.events).toEqual([]);
     expect(fixture.clock.pendingTimers).toBe(0);
+  });
+
+  it.each([
+    ['many messages', 2 * MODEL_EARLY_MESSAGES_MAX, 10],
+    ['much', 10, MODEL_EARLY_MAX_CHARS / 5],
+  ])('keeps no server that says %s before it is ready', async (_name, messages, chars) => {
+    fixture.server.script.setup = (peer) => {
+      for (let sent = 0; sent < messages; sent += 1) peer.sendOutputTranscription('x'.repeat(chars));
+    };
+    const { promise, listener } = connect();
+    const error = await failureOf(promise);
+    expect(error.code).toBe('model_unreachable');
+    expect(error.message).toContain('too much');
+    await fixture.server.waitForNoSockets();
+    expect(listener.events).toEqual([]);
   });
 
   it('opens no socket for a signal that is aborted already', async () => {

@@ -1,7 +1,7 @@
 import { GoogleGenAI } from '@google/genai';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { scopeOn } from '../support/scopes.js';
-import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES } from '../../src/limits.js';
+import { MODEL_CLOSE_MAX_MS, MODEL_PAYLOAD_MAX_BYTES, MODEL_UNSENT_MAX_BYTES } from '../../src/limits.js';
 import { LISTENER_FAILED_CODE } from '../../src/model/gemini-live-connection.js';
 import type { LiveConnection } from '../../src/model/live-connection.js';
 import { RecordingLiveListener } from '../support/recording-live-listener.js';
@@ -185,6 +185,23 @@ describe('what is sent', () => {
       });
     }
     expect(connection.bufferedAmount).toBeGreaterThan(0);
+  });
+
+  it('is no more than a bound and one message, text and tool responses too: then the connection is lost', async () => {
+    const { connection, peer, listener } = await fixture.open();
+    peer.pause();
+    const name = 'x'.repeat(500_000);
+    let sent = 0;
+    for (; sent < 200 && listener.closes.length === 0; sent += 1) {
+      connection.sendToolResponse([{ id: String(sent), name, response: {} }]);
+      expect(connection.bufferedAmount).toBeLessThan(MODEL_UNSENT_MAX_BYTES + 2 * name.length);
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+    }
+    await listener.waitFor('close');
+    expect(sent).toBeLessThan(200);
+    expect(listener.closes).toEqual([{ code: 1006, reason: '', local: false }]);
   });
 });
 

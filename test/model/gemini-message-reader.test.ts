@@ -139,7 +139,7 @@ describe('sound', () => {
     expect(oddities).toEqual(['audio_other_format']);
   });
 
-  it.each(['%%%%', 'AAA?', 'AAAA AAAA!', 'A', '====', 'not base64 at all'])(
+  it.each(['%%%%', 'AAA?', 'AAAA AAAA!', 'A', '====', 'not base64 at all', '\u0141AAA', 'AAA\u0141'])(
     'is dropped and reported when its base64 is junk: %s',
     (data) => {
       const { reader, listener, oddities } = readerOf();
@@ -302,6 +302,19 @@ describe('the other messages', () => {
       { promptTokens: {}, responseTokens: { MODALITY_UNSPECIFIED: 4 }, totalTokenCount: 0 },
       { promptTokens: { MODALITY_UNSPECIFIED: 9 }, responseTokens: {}, totalTokenCount: 0 },
     ]);
+  });
+
+  it('counts no tokens whose sum would not be a number that a counter takes', () => {
+    const { reader, listener } = readerOf();
+    const huge = { modality: 'AUDIO', tokenCount: 1.7e308 };
+    reader.read({
+      usageMetadata: { promptTokensDetails: [huge, huge], responseTokensDetails: [huge, huge] },
+    });
+    reader.read({
+      usageMetadata: { responseTokenCount: 1.7e308, thoughtsTokenCount: 1.7e308, totalTokenCount: 2.5 },
+    });
+    const nothing = { promptTokens: {}, responseTokens: {}, totalTokenCount: 0 };
+    expect(listener.events.map((event) => event.kind === 'usage' && event.usage)).toEqual([nothing, nothing]);
   });
 
   it.each([null, 7, 'text', [], {}, { error: { code: 500 } }])('reports %j as unknown', (message) => {

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CarrierPlayer } from '../../src/replay/carrier-player.js';
 import { SoundTrack } from '../../src/replay/sound-track.js';
-import { VirtualClock } from '../support/virtual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { concat, silence, tone } from './tones.js';
 
 function playerAt(startMs = 0) {

@@ -7,7 +7,7 @@ import { TelephonyError } from '../../src/errors.js';
 import { Phone, type PhoneOptions } from '../../src/replay/phone.js';
 import type { PhoneRecord } from '../../src/replay/phone-record.js';
 import { writeWav } from '../../src/replay/sound-file.js';
-import { VirtualClock } from '../support/virtual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { ScriptedServer, until, type SeenStream } from './scripted-server.js';
 import { concat, silence, tone } from './tones.js';
 

@@ -22,7 +22,7 @@ import type { MediaStream, MediaStreamListener } from '../../src/telephony/media
 import type { CallStatus, VoiceAnswer } from '../../src/telephony/voice-door.js';
 import { CarrierEar } from './carrier-ear.js';
 import { entering, SOME_REQUEST } from './scopes.js';
-import { VirtualClock } from './virtual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 
 export const FRAME = new Uint8Array(160).fill(0xff);
 /** Sixteen words for the agent to say. */

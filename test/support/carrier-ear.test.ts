@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MULAW_SILENCE } from '../../src/limits.js';
 import { CarrierEar } from './carrier-ear.js';
-import { VirtualClock } from './virtual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 
 function setUp(returnDelays?: (name: string) => readonly number[]) {
   const clock = new VirtualClock(100);

@@ -240,6 +240,11 @@ describe('the fast reader of media', () => {
   });
 });
 
+/** A start with a format as a peer may write it. */
+function format(mediaFormat: string) {
+  return { start: { streamSid: 'MZ1', callSid: 'CA1', mediaFormat: JSON.parse(mediaFormat) as unknown } };
+}
+
 describe('a carrier message', () => {
   it('starts a stream, with or without the fields that compatible hosts leave out', () => {
     const start = { streamSid: 'MZ1', callSid: 'CA1', accountSid: 'AC1', customParameters: { token: 't' } };
@@ -281,6 +286,9 @@ describe('a carrier message', () => {
     ],
     ['another rate', { start: { streamSid: 'MZ1', callSid: 'CA1', mediaFormat: { sampleRate: 16000 } } }],
     ['stereo', { start: { streamSid: 'MZ1', callSid: 'CA1', mediaFormat: { channels: 2 } } }],
+    ['a rate that only a conversion makes a number', format('{"sampleRate":[8000]}')],
+    ['a rate whose conversion throws', format('{"sampleRate":{"toString":1}}')],
+    ['channels whose conversion throws', format('{"channels":{"toString":null,"valueOf":null}}')],
     ['a format that is text', { start: { streamSid: 'MZ1', callSid: 'CA1', mediaFormat: 'mulaw' } }],
   ])('is not a start with %s', (_name, fields) => {
     const data = Buffer.from(JSON.stringify({ event: 'start', ...fields }));
@@ -333,6 +341,12 @@ describe('a carrier message', () => {
     ['badMark', '{"event":"mark","mark":"x"}'],
   ])('is %s: %s', (kind, text) => {
     expect(parseCarrierMessage(Buffer.from(text), SID)).toEqual(anomaly(kind));
+  });
+
+  it('is not a start with a rate so deeply nested that a conversion would overflow the stack', () => {
+    const rate = `${'['.repeat(20_000)}8000${']'.repeat(20_000)}`;
+    const text = `{"event":"start","start":{"streamSid":"MZ1","callSid":"CA1","mediaFormat":{"sampleRate":${rate}}}}`;
+    expect(parseCarrierMessage(Buffer.from(text), undefined)).toEqual(anomaly('badStart'));
   });
 
   it('is malformed when its bytes are not UTF-8', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from './virtual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 
 describe('VirtualClock', () => {
   it('stands still until it is advanced', () => {

@@ -1,1 +1,0 @@
-export { VirtualClock } from '../../src/replay/virtual-clock.js';
