@@ -11,7 +11,8 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 here=scripts/container
-exec </dev/null
+# What a check says is kept back; the sums are told even when a signal comes in the middle of one.
+exec </dev/null 3>&1
 
 EXIT_UNAVAILABLE=69
 PACKAGES=(buildah debootstrap debian-archive-keyring iproute2)
@@ -59,6 +60,7 @@ passed=0
 failed=0
 step=
 runner=
+caller=
 started_s=$SECONDS
 
 close() {
@@ -66,19 +68,23 @@ close() {
   trap - EXIT
   trap '' HUP INT TERM
   if [[ -n $step ]]; then kill -TERM "$step" 2>/dev/null && wait "$step" 2>/dev/null; fi
-  # Takes the container's process 1 with it, and that one everything in its namespace.
-  if [[ -n $runner ]]; then kill -KILL "$runner" 2>/dev/null && wait "$runner" 2>/dev/null; fi
+  if [[ -n $caller ]]; then kill -TERM "$caller" 2>/dev/null && wait "$caller" 2>/dev/null; fi
+  # With its process 1 goes all that is in the container's namespace.
+  if [[ -n $runner ]]; then
+    kill -KILL "$(container_pid)" "$runner" 2>/dev/null
+    wait "$runner" 2>/dev/null
+  fi
   local left
   while read -r left; do
     umount -l "$left"
   done < <(awk -v below="$work/" 'index($2, below) == 1 { print $2 }' /proc/mounts | sort -r)
   rm -rf --one-file-system "$work"
-  [[ -e $work ]] && echo "could not remove $work" >&2
+  [[ -e $work ]] && echo "could not remove $work" >&3
   if ((code != 0 && failed == 0)); then failed=1; fi
   if [[ -n ${TEST_REPORT:-} ]]; then
     echo "{\"numPassedTests\":$passed,\"numFailedTests\":$failed,\"testResults\":[]}" >"$TEST_REPORT"
   fi
-  echo "container: $passed ok, $failed not ok, $((SECONDS - started_s)) s"
+  echo "container: $passed ok, $failed not ok, $((SECONDS - started_s)) s" >&3
   exit $((failed > 0))
 }
 trap close EXIT
@@ -171,11 +177,11 @@ holds_nothing_of_this_machine() {
 
 runs_as_a_plain_user() { [[ $(config_of user) =~ ^[1-9][0-9]*:[1-9][0-9]*$ ]] || { config_of user; return 1; }; }
 
-# start_container ENVIRONMENT_FILE: in the background, as `$runner`.
+# start_container ENVIRONMENT_FILE: in the background, as `$runner`, which does not outlive this script, however that ends.
 start_container() {
   local command
   mapfile -t command < <(config_of cmd)
-  unshare --mount --pid --net --fork --kill-child --propagation private \
+  setpriv --pdeathsig KILL unshare --mount --pid --net --fork --kill-child --propagation private \
     bash "$here/run-rootfs.sh" "$rootfs" "$work/volume" "$(config_of volumes)" "$(config_of user)" \
     "$(config_of workdir)" "$1" "${command[@]}" >"$work/server.log" 2>&1 &
   runner=$!
@@ -286,30 +292,42 @@ asked() { inside node -e '
 
 serves_metrics() { ! asked /metrics wrong >/dev/null && asked /metrics "$metrics_token" | grep '^earshot_info{'; }
 
-# place_call WAV: from the checkout, through the container's doors.
+# place_call WAV: from the checkout, through the container's doors, in the background, as `$caller`.
 place_call() {
-  inside env PUBLIC_URL="$public_url" TWILIO_AUTH_TOKEN="$auth_token" CONSOLE_TOKEN="$console_token" \
-    timeout --kill-after=5 "$CALL_MAX_S" npm run --silent call -- fixtures/callers/short-answers.wav \
-    --url http://127.0.0.1:8080 --out "$1" --no-display
+  PUBLIC_URL=$public_url TWILIO_AUTH_TOKEN=$auth_token CONSOLE_TOKEN=$console_token \
+    timeout --kill-after=5 "$CALL_MAX_S" nsenter --target "$(container_pid)" --net -- \
+    npm run --silent call -- fixtures/callers/short-answers.wav --url http://127.0.0.1:8080 --out "$1" --no-display &
+  caller=$!
 }
 
-answers_a_call() { place_call "$work/heard.wav" && node "$here/heard.mjs" "$work/heard.wav" "$HEARD_MIN_S"; }
+# Waits for the call's end; its exit code.
+call_end() {
+  local code=0
+  wait "$caller" || code=$?
+  caller=
+  return "$code"
+}
+
+answers_a_call() {
+  place_call "$work/heard.wav"
+  call_end && node "$here/heard.mjs" "$work/heard.wav" "$HEARD_MIN_S"
+}
 
 has_live_call() { asked '/calls?state=live' "$console_token" | grep -q '"callSid"'; }
 
 # SIGTERM in the middle of a call: the call is finished, the server alive meanwhile, then over with 0.
 drains() {
-  place_call "$work/drained.wav" &
-  local call=$! deadline=$((SECONDS + 20)) code=0
+  place_call "$work/drained.wav"
+  local deadline=$((SECONDS + 20)) code=0
   until has_live_call; do
-    if ((SECONDS >= deadline)); then kill "$call"; echo 'the call did not begin'; return 1; fi
+    if ((SECONDS >= deadline)); then echo 'the call did not begin'; return 1; fi
     sleep 0.5
   done
   kill -"$(config_of stopsignal)" "$(container_pid)"
   sleep 1
   if asked /readyz - >/dev/null; then echo 'ready while draining'; code=1; fi
   image_health || code=1
-  wait "$call" || { echo 'the call was not finished'; code=1; }
+  call_end || { echo 'the call was not finished'; code=1; }
   node "$here/heard.mjs" "$work/drained.wav" "$HEARD_MIN_S" || code=1
   container_end "$DRAIN_MAX_S"
   local end=$?

@@ -24,7 +24,9 @@ mount -o remount,bind,ro "$rootfs"
 # The container's own address, and no other: nothing outside can be reached from it.
 ip link set lo up
 
-# Each of these becomes the next, so that the command is process 1 in the end.
+# Each of these becomes the next, so that the command is process 1 in the end. It dies with the process that holds its
+# namespace; said again here, as a change of user forgets it.
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$rootfs" \
   setpriv --reuid="${user%%:*}" --regid="${user##*:}" --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs \
+  --pdeathsig KILL \
   env -i --chdir="$workdir" "${environment[@]}" "$@"
