@@ -109,7 +109,7 @@ async function* checkModel(
   }
   let model: Model;
   try {
-    model = await openModel(config, { clock: deps.clock, log: silentLog });
+    model = await openModel(config, { clock: deps.clock, log: silentLog }, catalog);
   } catch (error) {
     yield { about: 'model', state: 'mend', text: modelFailure(error), mend: MEND_MODEL };
     return;

@@ -2,10 +2,11 @@
  * The whole server, built from a configuration: the model, the switchboard and a port to listen on, wired together here
  * and nowhere else. `main.ts` runs one; tests run many in one process.
  */
+import { existsSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join, resolve } from 'node:path';
-import { loadAgents } from './agent/agent-catalog.js';
+import { basename, dirname, extname, join, resolve } from 'node:path';
+import { type AgentCatalog, loadAgents } from './agent/agent-catalog.js';
 import type { Clock } from './clock.js';
 import type { Config } from './config.js';
 import { AppError, ConfigError, errorText } from './errors.js';
@@ -14,6 +15,7 @@ import { Recordings, type RecordingsOptions } from './fixture/recordings.js';
 import { uniformRandom } from './ids.js';
 import { createGeminiConnectLive } from './model/gemini-connect.js';
 import type { ConnectLive } from './model/live-connection.js';
+import { type Dialogue, readDialogue } from './model/rehearsal/dialogue.js';
 import { startRehearsalService } from './model/rehearsal/rehearsal-service.js';
 import type { Log } from './observe/log.js';
 import { PACKAGE_ROOT, packageVersion } from './package-root.js';
@@ -39,6 +41,8 @@ export interface ServerDeps {
 /** The model behind the calls and how to close it. */
 export interface Model {
   readonly name: string;
+  /** The name that one agent's setup asks for. */
+  nameFor(agentName: string): string;
   readonly connectLive: ConnectLive;
   close(): Promise<void>;
 }
@@ -51,8 +55,8 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     clock,
     log,
   });
-  const model = await openModel(config, deps);
-  const recordings = openRecordings(config, model.name, deps);
+  const model = await openModel(config, deps, agents);
+  const recordings = openRecordings(config, model, deps);
   const { http, calls, close } = buildSwitchboard({
     config,
     agents,
@@ -76,23 +80,23 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
 }
 
 /** @throws ConfigError when RECORD_CALLS asks for it and DATA_DIR cannot hold it. */
-function openRecordings(config: Config, modelName: string, deps: ServerDeps): Recordings | undefined {
+function openRecordings(config: Config, model: Model, deps: ServerDeps): Recordings | undefined {
   if (config.RECORD_CALLS !== 'fixture') return undefined;
   const folder = join(resolve(config.DATA_DIR), 'recordings');
   try {
-    return new Recordings({ ...deps, folder, header: recordingHeader(config, modelName) });
+    const header = recordingHeader(config);
+    return new Recordings({ ...deps, folder, header, modelFor: (agentName) => model.nameFor(agentName) });
   } catch (error) {
     throw new ConfigError('config_invalid', `DATA_DIR cannot hold recordings: ${errorText(error)}`);
   }
 }
 
-function recordingHeader(config: Config, model: string): RecordingsOptions['header'] {
+function recordingHeader(config: Config): RecordingsOptions['header'] {
   return {
     earshot: 'call',
     format: FIXTURE_FORMAT,
     made: 'recorded',
     server: packageVersion(),
-    model,
     door: config.gemini !== undefined && 'vertex' in config.gemini ? 'vertex' : 'developer',
     settings: {
       callMaxMs: config.MAX_CALL_MINUTES * 60_000,
@@ -109,21 +113,44 @@ function hasRest(config: Config): boolean {
   return config.TWILIO_ACCOUNT_SID !== undefined && (byKey || config.TWILIO_AUTH_TOKEN !== undefined);
 }
 
-/** Opens the configured model, or the stand-in. */
-export async function openModel(config: Config, { clock, log }: ServerDeps): Promise<Model> {
-  if (config.gemini === undefined) {
-    const service = await startRehearsalService({ clock, log });
-    const connectLive = createGeminiConnectLive({
-      apiKey: 'rehearsal',
-      modelName: 'rehearsal',
-      baseUrl: service.url,
-      log,
-    });
-    return { name: 'rehearsal', connectLive, close: () => service.close() };
-  }
+/** Opens the configured model, or the stand-in. @throws ConfigError for an agent's dialogue that cannot be read. */
+export async function openModel(config: Config, deps: ServerDeps, agents?: AgentCatalog): Promise<Model> {
+  const { log } = deps;
+  if (config.gemini === undefined) return openRehearsal(deps, agents);
   const { GEMINI_MODEL: modelName, gemini } = config;
   const connectLive = createGeminiConnectLive({ ...gemini, modelName, log });
-  return { name: modelName, connectLive, close: async () => {} };
+  return { name: modelName, nameFor: () => modelName, connectLive, close: async () => {} };
+}
+
+/** Each agent has its own dialogue where `NAME.rehearsal.json` lies beside its module. */
+async function openRehearsal({ clock, log }: ServerDeps, agents?: AgentCatalog): Promise<Model> {
+  const dialogues = dialoguesOf(agents);
+  const service = await startRehearsalService({ clock, log, dialogues });
+  const nameFor = (agentName: string): string =>
+    dialogues.has(agentName) ? `rehearsal-${agentName}` : 'rehearsal';
+  const connects = new Map<string, ConnectLive>();
+  const connectAs = (modelName: string): ConnectLive => {
+    const connect =
+      connects.get(modelName) ??
+      createGeminiConnectLive({ apiKey: 'rehearsal', modelName, baseUrl: service.url, log });
+    connects.set(modelName, connect);
+    return connect;
+  };
+  return {
+    name: 'rehearsal',
+    nameFor,
+    connectLive: (setup, ...rest) => connectAs(nameFor(setup.agentName))(setup, ...rest),
+    close: () => service.close(),
+  };
+}
+
+function dialoguesOf(agents: AgentCatalog | undefined): ReadonlyMap<string, Dialogue> {
+  const dialogues = new Map<string, Dialogue>();
+  for (const [name, module] of agents?.modules ?? []) {
+    const file = join(dirname(module), `${basename(module, extname(module))}.rehearsal.json`);
+    if (existsSync(file)) dialogues.set(name, readDialogue(file));
+  }
+  return dialogues;
 }
 
 function createCallControl(config: Config, { log }: ServerDeps): TwilioCallControl {

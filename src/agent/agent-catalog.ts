@@ -19,6 +19,8 @@ export interface AgentCatalog {
   /** The agent of that file name under `agents/`, or undefined. */
   find(name: string): Agent | undefined;
   readonly names: readonly string[];
+  /** The module of each agent, by the agent's own name; what belongs to an agent lies beside it. */
+  readonly modules: ReadonlyMap<string, string>;
 }
 
 export interface CatalogOptions {
@@ -33,17 +35,23 @@ export interface CatalogOptions {
 export async function loadAgents(options: CatalogOptions): Promise<AgentCatalog> {
   const { selected, folder, log, clock } = options;
   const agents = new Map<string, Agent>();
+  const modules = new Map<string, string>();
+  const load = async (file: string): Promise<Agent> => {
+    const agent = await loadAgent(file, clock);
+    modules.set(agent.name, file);
+    return agent;
+  };
   const isPath = isAbsolute(selected) || MODULE_ENDINGS.has(extname(selected)) || selected.includes('/');
   for (const file of agentFiles(folder)) {
     const name = basename(file, extname(file));
     try {
-      agents.set(name, await loadAgent(file, clock));
+      agents.set(name, await load(file));
     } catch (error) {
       if (!isPath && name === selected) throw error;
       log.warn({ agent: name, cause: errorText(error) }, 'an agent could not be loaded and cannot be called');
     }
   }
-  const chosen = isPath ? await loadAgent(resolve(selected), clock) : agents.get(selected);
+  const chosen = isPath ? await load(resolve(selected)) : agents.get(selected);
   if (chosen === undefined) {
     const known = [...agents.keys()].join(', ') || 'none';
     throw new ConfigError(
@@ -55,6 +63,7 @@ export async function loadAgents(options: CatalogOptions): Promise<AgentCatalog>
     default: chosen,
     find: (name) => agents.get(name) ?? (name === chosen.name ? chosen : undefined),
     names: [...agents.keys()],
+    modules,
   };
 }
 

@@ -15,6 +15,7 @@ export function liveSetup(agent: Agent, ctx: AgentContext): LiveSetup {
     throw new TypeError('instruction(ctx) must return a string that is not empty');
   }
   return {
+    agentName: agent.name,
     instruction: `${instruction}\n\n${LINE_RULES}`,
     voice: agent.runConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig.voiceName,
     languageCode: agent.runConfig?.speechConfig?.languageCode,

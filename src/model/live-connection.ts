@@ -59,6 +59,8 @@ export interface LiveClose {
 }
 
 export interface LiveSetup {
+  /** Whose setup it is. Not told to the model; the rehearsal model has a dialogue for each agent. */
+  readonly agentName: string;
   readonly instruction: string;
   /** Gemini's prebuilt voice name, e.g. `Kore`. */
   readonly voice: string | undefined;
