@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { basename, dirname, extname, join, resolve } from 'node:path';
+import { basename, dirname, extname, join, resolve as absolute } from 'node:path';
 import { type AgentCatalog, loadAgents } from './agent/agent-catalog.js';
 import type { Clock } from './clock.js';
 import type { Config } from './config.js';
@@ -57,7 +57,7 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
   });
   const model = await openModel(config, deps, agents);
   const recordings = openRecordings(config, model, deps);
-  const { http, calls, close } = buildSwitchboard({
+  const switchboard = buildSwitchboard({
     config,
     agents,
     model,
@@ -66,13 +66,13 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     clock,
     log,
   });
-  await listen(http, config);
+  await listen(switchboard.http, config);
   return {
-    url: addressOf(http),
+    url: addressOf(switchboard.http),
     agent: agents.default.name,
-    drain: () => calls.drain(),
+    drain: () => switchboard.calls.drain(),
     async close() {
-      await close();
+      await switchboard.close();
       await recordings?.close();
       await model.close();
     },
@@ -82,7 +82,7 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
 /** @throws ConfigError when RECORD_CALLS asks for it and DATA_DIR cannot hold it. */
 function openRecordings(config: Config, model: Model, deps: ServerDeps): Recordings | undefined {
   if (config.RECORD_CALLS !== 'fixture') return undefined;
-  const folder = join(resolve(config.DATA_DIR), 'recordings');
+  const folder = join(absolute(config.DATA_DIR), 'recordings');
   try {
     const header = recordingHeader(config);
     return new Recordings({ ...deps, folder, header, modelFor: (agentName) => model.nameFor(agentName) });

@@ -14,6 +14,7 @@ import { ManualClock } from './manual-clock.js';
 export const API_KEY = 'AIza-test/key+with=odd&characters-0123456789';
 
 export const PLAIN_SETUP: LiveSetup = {
+  agentName: 'plain',
   instruction: 'You are a telephone agent.',
   voice: 'Kore',
   languageCode: 'en-US',

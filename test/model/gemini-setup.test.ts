@@ -16,6 +16,7 @@ const MODELS = [
 ];
 
 const FULL_SETUP: LiveSetup = {
+  agentName: 'support',
   instruction: 'You are a telephone agent.',
   voice: 'Kore',
   languageCode: 'de-DE',
