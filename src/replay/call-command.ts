@@ -17,6 +17,7 @@ import { callStatistics } from './call-statistics.js';
 import { fetchCallView, type CallView } from './call-view.js';
 import { Phone } from './phone.js';
 import type { PhoneRecord } from './phone-record.js';
+import { type FixtureCaller, readFixtureCaller } from './fixture-caller.js';
 import { checkWritable, readCallerSound, writeWav } from './sound-file.js';
 
 export interface CallCommandDeps {
@@ -48,16 +49,23 @@ export async function runCallCommand(deps: CallCommandDeps): Promise<number> {
       deps.print(CALL_HELP);
       return 0;
     }
-    const voice = await readCallerSound(options.file);
+    const caller = await readCaller(options);
     await checkWritable(options.out);
     server = await findServer(options, deps);
-    return await placeCall(options, voice, server, deps);
+    return await placeCall({ ...options, keys: caller.keys }, caller.sound, server, deps);
   } catch (error) {
     deps.print(`call: ${errorText(error)}`);
     return 1;
   } finally {
     await server?.stop();
   }
+}
+
+/** A fixture's caller presses the keys that the fixture holds, and those of the command line too. */
+async function readCaller({ file, keys }: CallOptions): Promise<FixtureCaller> {
+  if (!/\.(ndjson|jsonl)$/i.test(file)) return { sound: await readCallerSound(file), keys };
+  const caller = await readFixtureCaller(file);
+  return { sound: caller.sound, keys: [...caller.keys, ...keys].sort((a, b) => a.atMs - b.atMs) };
 }
 
 async function findServer(options: CallOptions, deps: CallCommandDeps): Promise<CallServer> {

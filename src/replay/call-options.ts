@@ -22,7 +22,8 @@ export const CALL_HELP = `Plays a caller through the server, in real time, and w
 
   npm run call -- FILE [options]
 
-FILE is a .wav file of any common kind, or headerless 8 kHz mu-law (.ulaw, .raw).
+FILE is a .wav file of any common kind, headerless 8 kHz mu-law (.ulaw, .raw), or a call fixture (.ndjson), whose
+caller is played, keys included.
 
   --url URL        a running server; default: the local one, or one that is started for this call
   --out FILE       where to write what the caller heard (default: heard.wav)

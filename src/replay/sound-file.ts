@@ -46,7 +46,7 @@ function tooLong(name: string): AudioError {
 export async function readCallerSound(path: string): Promise<Uint8Array> {
   const kind = extname(path).toLowerCase();
   if (kind === '.ndjson' || kind === '.jsonl') {
-    throw invalid(path, 'is a call fixture; playing one is not built yet');
+    throw invalid(path, 'is a call fixture, not a sound');
   }
   if (kind !== '.wav' && kind !== '.ulaw' && kind !== '.raw') {
     throw invalid(path, 'must be a .wav file, or headerless mu-law at 8 kHz as .ulaw or .raw');

@@ -161,7 +161,7 @@ describe('caller sound files', () => {
       'is longer than 60 minutes',
       (path) => writeFile(path, new Uint8Array(60 * 60 * 8_000 + 1)),
     ],
-    ['call.ndjson', 'is a call fixture; playing one is not built yet', (path) => writeFile(path, '{}')],
+    ['call.ndjson', 'is a call fixture, not a sound', (path) => writeFile(path, '{}')],
     ['voice.mp3', 'must be a .wav file', (path) => writeFile(path, 'ID3')],
   ])('refuses %s: %s', async (name, why, make) => {
     const path = join(folder, name);

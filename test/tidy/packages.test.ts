@@ -14,7 +14,7 @@ const manifest = readProjectJson('package.json') as PackageJson;
 const lock = readProjectJson('package-lock.json') as PackageLock;
 
 const NODE_RANGE = '^20.19.0 || ^22.12.0 || >=24.0.0';
-const SCRIPTS = ['start', 'test', 'call', 'doctor', 'bench', 'check'];
+const SCRIPTS = ['start', 'test', 'call', 'replay', 'doctor', 'bench', 'check'];
 
 /** A project of one dependency, with `change` in its locked package. */
 function lockOf(change: object): PackageLock {
