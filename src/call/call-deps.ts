@@ -3,6 +3,7 @@
  */
 import type { CallTap } from '../call-tap.js';
 import type { Clock } from '../clock.js';
+import type { RunStream } from '../event/run-stream.js';
 import type { ConnectLive } from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
@@ -20,6 +21,8 @@ export interface CallDeps {
   readonly modelName: string;
   /** Who records the call, if anybody does. */
   readonly openTap?: (call: CallIdentity, clock: Clock) => CallTap | undefined;
+  /** Who follows the run, from its first event on. */
+  readonly openRun?: (call: CallIdentity, run: RunStream) => void;
   /** 0 = no limit, for each of these. */
   readonly callMaxMs: number;
   readonly idleRepromptMs: number;

@@ -8,17 +8,7 @@ import type { CallOrder, CallTap, WebhookRequest } from '../call-tap.js';
 import type { CallView } from '../console/call-view.js';
 import { errorText } from '../errors.js';
 import { type CallSid, newId } from '../ids.js';
-import {
-  CUT_MAX_MS,
-  FAREWELL_MAX_MS,
-  FAREWELL_START_MAX_MS,
-  GREETING_START_MAX_MS,
-  MAILBOX_MAX,
-  NO_STREAM_TIMEOUT_MS,
-  STREAMS_PER_CALL_MAX,
-  STREAM_RETURN_TIMEOUT_MS,
-  TICK_MS,
-} from '../limits.js';
+import { GREETING_START_MAX_MS, MAILBOX_MAX, STREAMS_PER_CALL_MAX, TICK_MS } from '../limits.js';
 import type { FunctionCall, LiveClose, LiveConnection, LiveSetup } from '../model/live-connection.js';
 import type {
   AcceptedStream,
@@ -29,6 +19,8 @@ import type {
 import type { VoiceAnswer, VoiceWebhook } from '../telephony/voice-door.js';
 import { answerTools } from './built-in-tools.js';
 import { CallClock } from './call-clock.js';
+import { CallEvents } from './call-events.js';
+import { delayOf } from './call-delays.js';
 import type { CallDeps } from './call-deps.js';
 import { carrierListener } from './carrier-events.js';
 import {
@@ -63,6 +55,7 @@ export class Call {
   readonly identity: CallIdentity;
   readonly #clock: CallClock;
   readonly #tap: CallTap | undefined;
+  readonly #run: CallEvents;
   readonly #options: CallOptions;
   readonly #deps: CallDeps;
   readonly #conversation: Conversation;
@@ -90,6 +83,14 @@ export class Call {
     this.#tap = deps.openTap?.(this.identity, this.#clock);
     if (this.#tap !== undefined) this.#clock.onStall = (dueMs, nowMs) => this.#tap?.stalled(dueMs, nowMs);
     this.#tap?.webhook(webhook.request);
+    this.#run = new CallEvents({
+      invocationId: this.identity.invocationId,
+      agentName: agent.name,
+      clock: deps.clock,
+      onFault: (error) =>
+        deps.log.error({ callSid: this.callSid, cause: errorText(error) }, 'a listener of the run failed'),
+    });
+    deps.openRun?.(this.identity, this.#run.stream);
     this.#mailbox = new Mailbox({
       handle: (event) => this.#handle(event),
       eventsMax: MAILBOX_MAX,
@@ -102,6 +103,7 @@ export class Call {
       prompts: deps.prompts,
       greetingProtectionMs: deps.greetingProtectionMs,
       modelName: () => deps.modelName,
+      run: this.#run,
       events: {
         onAgentSpeaks: () => this.post({ type: 'agentSpeaks' }),
         onPlayoutDrained: () => this.post({ type: 'playoutDrained' }),
@@ -115,7 +117,9 @@ export class Call {
       onFailed: () => this.guard(() => this.post({ type: 'modelFailed' })),
       onGone: (lost) => {
         this.#conversation.detachModel(lost);
-        if (lost) this.post({ type: 'modelClosed' });
+        if (!lost) return;
+        this.#run.failed('model_lost', 'The connection to the model was lost.');
+        this.post({ type: 'modelClosed' });
       },
     });
     this.#idle = new IdleWatch({
@@ -180,7 +184,7 @@ export class Call {
       { callSid: this.callSid, agent: this.identity.appName, pii: { from: this.#options.webhook.from } },
       'call announced',
     );
-    this.#timers.arm('noStream', NO_STREAM_TIMEOUT_MS);
+    this.#arm('noStream');
     if (options.prewarm) this.#connect();
   }
 
@@ -375,17 +379,8 @@ export class Call {
   }
 
   #arm(timer: CallTimer): void {
-    const { callMaxMs } = this.#deps;
-    if (timer === 'maxDuration' && callMaxMs <= 0) return;
-    const delaysMs: Record<CallTimer, number> = {
-      noStream: NO_STREAM_TIMEOUT_MS,
-      streamReturn: STREAM_RETURN_TIMEOUT_MS,
-      maxDuration: callMaxMs,
-      farewellStart: FAREWELL_START_MAX_MS,
-      farewellMax: FAREWELL_MAX_MS + this.#conversation.unplayedMs,
-      cutMax: CUT_MAX_MS,
-    };
-    this.#timers.arm(timer, delaysMs[timer]);
+    const delayMs = delayOf(timer, this.#deps.callMaxMs, this.#conversation.unplayedMs);
+    if (delayMs !== undefined) this.#timers.arm(timer, delayMs);
   }
 
   #onTimer(name: CallTimer | 'tick' | 'greetingStart'): void {
@@ -414,6 +409,8 @@ export class Call {
       this.#conversation.takeNote(),
       this.#deps.observer,
     );
+    this.#run.called(functionCalls);
+    this.#run.responded(responses);
     this.#link.model?.sendToolResponse(responses);
     if (ends) this.#apply({ type: 'agentEnds', spoken, heard: this.#conversation.isSilent });
   }
@@ -482,6 +479,7 @@ export class Call {
     const stream = this.#stream;
     this.#stream = undefined;
     this.#conversation.close();
+    this.#run.over();
     stream?.close();
     if (stream !== undefined) this.#deps.observer.onCallActive(-1);
     this.#timers.disarmAll();

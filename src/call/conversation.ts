@@ -21,6 +21,7 @@ import type { LiveConnection, UsageMetadata } from '../model/live-connection.js'
 import type { CallObserver } from '../observe/call-observer.js';
 import type { MediaStream } from '../telephony/media-stream.js';
 import { AgentLeg } from './agent-leg.js';
+import type { CallEvents } from './call-events.js';
 import type { AgentMessage } from './agent-message.js';
 import { CallerLeg } from './caller-leg.js';
 import { askGreeting, heardOnly, lineLost } from './line-texts.js';
@@ -40,6 +41,8 @@ export interface ConversationOptions {
   readonly prompts: Prompts;
   readonly greetingProtectionMs: number;
   readonly modelName: () => string;
+  /** Where everything that happens in the conversation is told. */
+  readonly run: CallEvents;
   readonly events: ConversationEvents;
 }
 
@@ -51,7 +54,7 @@ export class Conversation {
   readonly #agent: AgentLeg;
   readonly #caller: CallerLeg;
   readonly #turns: TurnClock;
-  readonly #transcript = new Transcript();
+  readonly #transcript: Transcript;
   #stream: MediaStream | undefined;
   #model: LiveConnection | undefined;
   #clip: { readonly utterance: Utterance; readonly prompt: PromptName } | undefined;
@@ -68,7 +71,8 @@ export class Conversation {
 
   constructor(options: ConversationOptions) {
     this.#options = options;
-    const { clock, observer } = options;
+    const { clock, observer, run } = options;
+    this.#transcript = new Transcript(run);
     this.#clock = clock;
     this.#otherActivityAtMs = clock.nowMs();
     this.#playout = new Playout({ clock, sink: this.#makeSink(), observer: this.#makePlayoutObserver() });
@@ -121,6 +125,7 @@ export class Conversation {
 
   /** Twice a second. */
   onTick(): void {
+    this.#transcript.onTick();
     if (this.#stream !== undefined) this.#caller.onTick();
   }
 
@@ -187,6 +192,7 @@ export class Conversation {
     this.#decimator.release();
     this.#stream = undefined;
     this.#model = undefined;
+    this.#transcript.end();
   }
 
   // --- Control, from the call's mailbox -----------------------------------------------------------------------------
@@ -219,6 +225,7 @@ export class Conversation {
     const message = this.#agent.messageForWords();
     if (message === undefined) return;
     message.addWords(fragment);
+    this.#transcript.agentSaid(message.msg, fragment);
     this.#transcript.amend(message.msg, message.playedText());
     this.#turns.onDelta(message);
   }

@@ -1,6 +1,7 @@
 /**
  * What was said in a call, in spoken order, and of the agent only what the caller heard. Bounded; past the bound the
- * oldest text goes. Times and sound are the conversation's business; this keeps words.
+ * oldest text goes. Times and sound are the conversation's business; this keeps words, and tells its listener when a
+ * message opens, grows and is sealed.
  */
 import assert from 'node:assert/strict';
 import type { MessageView } from '../console/call-view.js';
@@ -12,20 +13,39 @@ export interface HeardSource {
   heardText(): string;
 }
 
+/** What becomes of each message. `before`: the message that a new one stands in front of, if not at the end. */
+export interface TranscriptListener {
+  opened(msg: string, role: 'user' | 'model', before: string | undefined): void;
+  delta(msg: string, role: 'user' | 'model', text: string): void;
+  /** Exactly once for each opened message, last. With an empty text nothing of it was heard. */
+  sealed(msg: string, role: 'user' | 'model', text: string, interrupted: boolean): void;
+}
+
+/** A message that was heard to its end may still get late words until the second tick behind it. */
+const TICKS_UNTIL_SEALED = 2;
+
 interface Entry {
   readonly msg: string;
   readonly role: 'user' | 'model';
   text: string;
   interrupted: boolean;
   source: HeardSource | undefined;
+  isSealed: boolean;
+  /** Of a message that is closed and not sealed. */
+  ticksLeft: number;
 }
 
 export class Transcript {
   readonly #entries: Entry[] = [];
   /** The caller's message that is still being added to. */
   #callerEntry: Entry | undefined;
+  readonly #listener: TranscriptListener;
   #count = 0;
   #closedChars = 0;
+
+  constructor(listener: TranscriptListener) {
+    this.#listener = listener;
+  }
 
   /** The caller said something (a fragment; concatenated as it comes). A late fragment goes in front of the agent
    * message that it caused: `beforeAgent` is that message's id, undefined when the agent is not answering. */
@@ -33,18 +53,26 @@ export class Transcript {
     const found =
       beforeAgent === undefined ? -1 : this.#entries.findIndex((entry) => entry.msg === beforeAgent);
     const at = found < 0 ? this.#entries.length : found;
-    if (this.#callerEntry === undefined || this.#entries[at - 1] !== this.#callerEntry) {
-      this.#callerEntry = this.#make('user', undefined);
-      this.#entries.splice(at, 0, this.#callerEntry);
+    const last = this.#callerEntry;
+    if (last === undefined || last.isSealed || this.#entries[at - 1] !== last) {
+      if (last !== undefined) this.#seal(last);
+      this.#callerEntry = this.#open('user', undefined, at);
     }
-    this.#setText(this.#callerEntry, this.#callerEntry.text + fragment);
+    const entry = this.#callerEntry ?? assert.fail('a fragment has a message');
+    this.#setText(entry, entry.text + fragment);
+    this.#listener.delta(entry.msg, 'user', fragment);
   }
 
   /** Opens an agent message; returns its id. */
   openAgent(source: HeardSource): string {
-    const entry = this.#make('model', source);
-    this.#entries.push(entry);
-    return entry.msg;
+    this.#sealClosed();
+    return this.#open('model', source, this.#entries.length).msg;
+  }
+
+  /** Words of an agent message, as they were transcribed. */
+  agentSaid(msg: string, fragment: string): void {
+    const entry = this.#entries.findLast((candidate) => candidate.msg === msg);
+    if (entry?.isSealed === false) this.#listener.delta(msg, 'model', fragment);
   }
 
   /** Seals an agent message with what was heard of it. A message of which nothing was heard is removed. */
@@ -54,22 +82,43 @@ export class Transcript {
     if (entry?.source === undefined) return;
     entry.source = undefined;
     entry.interrupted = heard.interrupted;
-    if (heard.text.trim() === '') this.#entries.splice(at, 1);
-    else this.#setText(entry, heard.text);
+    if (heard.text.trim() === '') {
+      // Nobody heard it: what the caller is saying goes on as if it had not been.
+      this.#entries.splice(at, 1);
+      return this.#seal(entry);
+    }
+    this.#setText(entry, heard.text);
+    // What the caller said before it is complete: the answer is over.
+    for (const earlier of this.#entries.slice(0, at)) if (earlier.role === 'user') this.#seal(earlier);
+    if (heard.interrupted) this.#seal(entry);
+  }
+
+  /** Twice a second. */
+  onTick(): void {
+    for (const entry of this.#entries) {
+      if (entry.isSealed || entry.source !== undefined || entry.role === 'user') continue;
+      entry.ticksLeft -= 1;
+      if (entry.ticksLeft <= 0) this.#seal(entry);
+    }
+  }
+
+  /** The call is over: every message is as it is. */
+  end(): void {
+    for (const entry of this.#entries) if (entry.source === undefined) this.#seal(entry);
   }
 
   /** Late words of an agent message that is closed already and was heard whole; of an open one there is no need. */
   amend(msg: string, text: string): void {
     const entry = this.#entries.findLast((candidate) => candidate.msg === msg);
-    if (entry === undefined || entry.source !== undefined) return;
+    if (entry === undefined || entry.source !== undefined || entry.isSealed) return;
     this.#setText(entry, text);
   }
 
   /** A clip of ours that the caller heard. */
   addRecorded(text: string): void {
-    const entry = this.#make('model', undefined);
-    this.#entries.push(entry);
+    const entry = this.#open('model', undefined, this.#entries.length);
     this.#setText(entry, text);
+    this.#seal(entry);
   }
 
   /** The messages by now, oldest first. */
@@ -84,9 +133,36 @@ export class Transcript {
       .filter((message) => message.text !== '');
   }
 
-  #make(role: 'user' | 'model', source: HeardSource | undefined): Entry {
+  #open(role: 'user' | 'model', source: HeardSource | undefined, at: number): Entry {
     this.#count += 1;
-    return { msg: `m${this.#count}`, role, text: '', interrupted: false, source };
+    const msg = `m${this.#count}`;
+    const entry = {
+      msg,
+      role,
+      text: '',
+      interrupted: false,
+      source,
+      isSealed: false,
+      ticksLeft: TICKS_UNTIL_SEALED,
+    };
+    this.#listener.opened(msg, role, this.#entries[at]?.msg);
+    this.#entries.splice(at, 0, entry);
+    return entry;
+  }
+
+  #seal(entry: Entry): void {
+    if (entry.isSealed) return;
+    entry.isSealed = true;
+    // As it is, spaces and all: the pieces together are the whole.
+    const text = entry.text.trim() === '' ? '' : entry.text;
+    this.#listener.sealed(entry.msg, entry.role, text, entry.interrupted);
+  }
+
+  /** A new message has begun: the closed ones before it get no more words. */
+  #sealClosed(): void {
+    for (const entry of this.#entries) {
+      if (entry.role === 'model' && entry.source === undefined) this.#seal(entry);
+    }
   }
 
   #setText(entry: Entry, text: string): void {
@@ -105,6 +181,7 @@ export class Transcript {
       this.#closedChars = oldest.text.length;
       return;
     }
+    this.#seal(oldest);
     this.#entries.splice(this.#entries.indexOf(oldest), 1);
     if (oldest === this.#callerEntry) this.#callerEntry = undefined;
     this.#closedChars -= oldest.text.length;

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { Transcript } from '../../src/call/transcript.js';
 import { TRANSCRIPT_MAX_CHARS } from '../../src/limits.js';
 
+const DEAF = { opened() {}, delta() {}, sealed() {} };
+
 function textOf(transcript: Transcript): string {
   return transcript
     .messages()
@@ -12,7 +14,7 @@ function textOf(transcript: Transcript): string {
 
 describe('Transcript', () => {
   it('keeps the end of one message that alone is too long', () => {
-    const transcript = new Transcript();
+    const transcript = new Transcript(DEAF);
     const fragment = 'word '.repeat(1_000);
     for (let times = 0; times < 100; times += 1) transcript.addCaller(fragment, undefined);
     transcript.addCaller('the end', undefined);
@@ -22,7 +24,7 @@ describe('Transcript', () => {
   });
 
   it('is bounded while a message of the agent in front stays open', () => {
-    const transcript = new Transcript();
+    const transcript = new Transcript(DEAF);
     transcript.openAgent({ heardText: () => 'Hello' });
     for (let times = 0; times < 50; times += 1) {
       transcript.addCaller(`${times} ${'w'.repeat(5_000)}`, undefined);
@@ -33,7 +35,7 @@ describe('Transcript', () => {
   });
 
   it('counts nothing of messages that it did not keep', () => {
-    const transcript = new Transcript();
+    const transcript = new Transcript(DEAF);
     transcript.addCaller('first', undefined);
     for (let times = 0; times < 10; times += 1) {
       const msg = transcript.openAgent({ heardText: () => '' });
@@ -52,7 +54,7 @@ describe('Transcript', () => {
     );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
-        const transcript = new Transcript();
+        const transcript = new Transcript(DEAF);
         let open: string | undefined;
         let last: string | undefined;
         for (const each of steps) {

@@ -1,0 +1,29 @@
+/**
+ * How long each of a call's timers runs.
+ */
+import {
+  CUT_MAX_MS,
+  FAREWELL_MAX_MS,
+  FAREWELL_START_MAX_MS,
+  NO_STREAM_TIMEOUT_MS,
+  STREAM_RETURN_TIMEOUT_MS,
+} from '../limits.js';
+import type { CallTimer } from './call-state.js';
+
+/** Undefined where the timer is off. `unplayedMs`: what the caller has still to hear before a farewell. */
+export function delayOf(timer: CallTimer, callMaxMs: number, unplayedMs: number): number | undefined {
+  switch (timer) {
+    case 'noStream':
+      return NO_STREAM_TIMEOUT_MS;
+    case 'streamReturn':
+      return STREAM_RETURN_TIMEOUT_MS;
+    case 'maxDuration':
+      return callMaxMs > 0 ? callMaxMs : undefined;
+    case 'farewellStart':
+      return FAREWELL_START_MAX_MS;
+    case 'farewellMax':
+      return FAREWELL_MAX_MS + unplayedMs;
+    case 'cutMax':
+      return CUT_MAX_MS;
+  }
+}

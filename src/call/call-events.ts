@@ -1,0 +1,83 @@
+/**
+ * A call's run as events: what was said, called, answered and lost, in the order in which it happened. The conversation
+ * says what happens; ids, authors and times are given here.
+ */
+import type { Clock } from '../clock.js';
+import { type Event, NO_ACTIONS } from '../event/event.js';
+import { type Role, RunStream } from '../event/run-stream.js';
+import { newId } from '../ids.js';
+import type { FunctionCall, FunctionResponse } from '../model/live-connection.js';
+
+export interface CallEventsOptions {
+  readonly invocationId: string;
+  /** Author of what is not the caller's. */
+  readonly agentName: string;
+  readonly clock: Clock;
+  /** Told when a listener threw. */
+  readonly onFault: (error: unknown) => void;
+}
+
+export class CallEvents {
+  readonly stream: RunStream;
+  readonly #options: CallEventsOptions;
+
+  constructor(options: CallEventsOptions) {
+    this.#options = options;
+    this.stream = new RunStream(options.onFault);
+  }
+
+  opened(msg: string, role: Role, before?: string): void {
+    this.stream.emit({ type: 'opened', msg, role, before });
+  }
+
+  /** Words as they were transcribed: of the agent ahead of what is heard. */
+  delta(msg: string, role: Role, text: string): void {
+    const transcription =
+      role === 'user' ? { inputTranscription: { text } } : { outputTranscription: { text } };
+    const event = this.#event(role, {
+      content: { role, parts: [{ text }] },
+      partial: true,
+      ...transcription,
+    });
+    this.stream.emit({ type: 'delta', msg, role, event });
+  }
+
+  /** A message is over. `text` is what was heard of it; with none it never was. */
+  sealed(msg: string, role: Role, text: string, interrupted: boolean): void {
+    const event =
+      text === ''
+        ? undefined
+        : this.#event(role, {
+            content: { role, parts: [{ text }] },
+            turnComplete: true,
+            ...(interrupted && { interrupted }),
+          });
+    this.stream.emit({ type: 'sealed', msg, role, event });
+  }
+
+  called(functionCalls: readonly FunctionCall[]): void {
+    const parts = functionCalls.map((functionCall) => ({ functionCall }));
+    this.stream.emit({ type: 'event', event: this.#event('model', { content: { role: 'model', parts } }) });
+  }
+
+  responded(functionResponses: readonly FunctionResponse[]): void {
+    const parts = functionResponses.map((functionResponse) => ({ functionResponse }));
+    // As in ADK: the role is the user's, the author the agent that called.
+    this.stream.emit({ type: 'event', event: this.#event('model', { content: { role: 'user', parts } }) });
+  }
+
+  failed(errorCode: string, errorMessage: string): void {
+    this.stream.emit({ type: 'event', event: this.#event('model', { errorCode, errorMessage }) });
+  }
+
+  over(): void {
+    this.stream.emit({ type: 'over' });
+  }
+
+  #event(role: Role, content: Partial<Event>): Event {
+    const { invocationId, agentName, clock } = this.#options;
+    const author = role === 'user' ? 'user' : agentName;
+    const timestamp = clock.wallMs() / 1000;
+    return { id: newId(), invocationId, author, timestamp, actions: NO_ACTIONS, ...content };
+  }
+}
