@@ -30,6 +30,11 @@ export const REPLAY_TAIL_MAX_MS = 60_000;
 /** Turns of the event loop in which what happened at one moment comes to rest: some twenty for a webhook. */
 export const REPLAY_SETTLE_TURNS_MAX = 1_000;
 
+// --- Text ------------------------------------------------------------------------------------------------
+
+/** The wait for the next piece of a text model's answer: a model that thinks may take many seconds to its first. */
+export const TEXT_PIECE_TIMEOUT_MS = 60_000;
+
 // --- Time ---------------------------------------------------------------------------------------------------
 
 /** A call's timer that runs at most this late finds the time at which it was due; beyond it, the time that it is. Lag
