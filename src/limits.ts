@@ -34,6 +34,10 @@ export const REPLAY_SETTLE_TURNS_MAX = 1_000;
 
 /** The wait for the next piece of a text model's answer: a model that thinks may take many seconds to its first. */
 export const TEXT_PIECE_TIMEOUT_MS = 60_000;
+/** Calls of functions in one run, each with an answer of the model behind it; the next one is an error. */
+export const TEXT_ROUNDS_MAX = 12;
+/** What of a session's history goes to the text model, as JSON: some 30,000 tokens. */
+export const TEXT_HISTORY_MAX_CHARS = 120_000;
 
 // --- Time ---------------------------------------------------------------------------------------------------
 

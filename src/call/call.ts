@@ -4,6 +4,7 @@
  * conversation joins it. What a listener throws ends this call with an apology and no other.
  */
 import type { Agent } from '../agent/agent.js';
+import { RunEvents } from '../event/run-events.js';
 import type { CallOrder, CallTap, WebhookRequest } from '../call-tap.js';
 import type { CallView } from '../console/call-view.js';
 import { errorText } from '../errors.js';
@@ -19,7 +20,6 @@ import type {
 import type { VoiceAnswer, VoiceWebhook } from '../telephony/voice-door.js';
 import { answerTools } from './built-in-tools.js';
 import { CallClock } from './call-clock.js';
-import { CallEvents } from './call-events.js';
 import { delayOf } from './call-delays.js';
 import type { CallDeps } from './call-deps.js';
 import { carrierListener } from './carrier-events.js';
@@ -55,7 +55,7 @@ export class Call {
   readonly identity: CallIdentity;
   readonly #clock: CallClock;
   readonly #tap: CallTap | undefined;
-  readonly #run: CallEvents;
+  readonly #run: RunEvents;
   readonly #options: CallOptions;
   readonly #deps: CallDeps;
   readonly #conversation: Conversation;
@@ -83,7 +83,7 @@ export class Call {
     this.#tap = deps.openTap?.(this.identity, this.#clock);
     if (this.#tap !== undefined) this.#clock.onStall = (dueMs, nowMs) => this.#tap?.stalled(dueMs, nowMs);
     this.#tap?.webhook(webhook.request);
-    this.#run = new CallEvents({
+    this.#run = new RunEvents({
       invocationId: this.identity.invocationId,
       agentName: agent.name,
       clock: deps.clock,

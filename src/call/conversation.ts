@@ -11,6 +11,7 @@ import type { Utterance } from '../audio/utterance.js';
 import { VoiceActivity } from '../audio/voice-activity.js';
 import type { CallTime } from '../clock.js';
 import type { MessageView } from '../console/call-view.js';
+import type { RunEvents } from '../event/run-events.js';
 import {
   EARLY_KEYS_MAX,
   NOTE_MAX_CHARS,
@@ -21,7 +22,6 @@ import type { LiveConnection, UsageMetadata } from '../model/live-connection.js'
 import type { CallObserver } from '../observe/call-observer.js';
 import type { MediaStream } from '../telephony/media-stream.js';
 import { AgentLeg } from './agent-leg.js';
-import type { CallEvents } from './call-events.js';
 import type { AgentMessage } from './agent-message.js';
 import { CallerLeg } from './caller-leg.js';
 import { askGreeting, heardOnly, lineLost } from './line-texts.js';
@@ -42,7 +42,7 @@ export interface ConversationOptions {
   readonly greetingProtectionMs: number;
   readonly modelName: () => string;
   /** Where everything that happens in the conversation is told. */
-  readonly run: CallEvents;
+  readonly run: RunEvents;
   readonly events: ConversationEvents;
 }
 

@@ -27,7 +27,7 @@ const LEAVES = [
 const MEDIA = ['telephony', 'audio', 'agent', 'model', 'store'];
 /** What happened, in words that everybody who tells or keeps it shares. */
 const EVENT = 'event';
-const INNER = [...LEAVES, ...MEDIA, 'config.ts', EVENT, 'call', 'fixture', 'observe', 'console', 'index.ts'];
+const INNER = [...LEAVES, ...MEDIA, 'config.ts', EVENT, 'call', 'fixture', 'run', 'observe', 'console', 'index.ts'];
 const MEDIA_REACH: Reach = { values: LEAVES, types: ['observe'] };
 const OUTER_REACH: Reach = { values: [...INNER, 'switchboard.ts', 'server.ts'], types: [] };
 
@@ -43,6 +43,7 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   call: { values: [...LEAVES, ...MEDIA, EVENT, 'observe'], types: ['config.ts', 'console'] },
   // A recorder knows the edges by their taps only.
   fixture: { values: LEAVES, types: ['observe'] },
+  run: { values: [...LEAVES, EVENT, 'model', 'agent', 'store'], types: ['observe'] },
   console: { values: [...LEAVES, 'store', 'observe'], types: ['agent', 'config.ts'] },
   'switchboard.ts': { values: INNER, types: [] },
   'server.ts': { values: [...INNER, 'switchboard.ts'], types: [] },

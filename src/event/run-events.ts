@@ -1,27 +1,26 @@
 /**
- * A call's run as events: what was said, called, answered and lost, in the order in which it happened. The conversation
+ * A run told as events: what was said, called, answered and lost, in the order in which it happened. Whoever carries the run
  * says what happens; ids, authors and times are given here.
  */
 import type { Clock } from '../clock.js';
-import { type Event, NO_ACTIONS } from '../event/event.js';
-import { type Role, RunStream } from '../event/run-stream.js';
+import { type Event, type FunctionCall, type FunctionResponse, NO_ACTIONS, type Part } from './event.js';
+import { type Role, RunStream } from './run-stream.js';
 import { newId } from '../ids.js';
-import type { FunctionCall, FunctionResponse } from '../model/live-connection.js';
 
-export interface CallEventsOptions {
+export interface RunEventsOptions {
   readonly invocationId: string;
-  /** Author of what is not the caller's. */
+  /** Author of what is not the user's. */
   readonly agentName: string;
   readonly clock: Clock;
   /** Told when a listener threw. */
   readonly onFault: (error: unknown) => void;
 }
 
-export class CallEvents {
+export class RunEvents {
   readonly stream: RunStream;
-  readonly #options: CallEventsOptions;
+  readonly #options: RunEventsOptions;
 
-  constructor(options: CallEventsOptions) {
+  constructor(options: RunEventsOptions) {
     this.#options = options;
     this.stream = new RunStream(options.onFault);
   }
@@ -55,9 +54,13 @@ export class CallEvents {
     this.stream.emit({ type: 'sealed', msg, role, event });
   }
 
-  called(functionCalls: readonly FunctionCall[]): void {
-    const parts = functionCalls.map((functionCall) => ({ functionCall }));
-    this.stream.emit({ type: 'event', event: this.#event('model', { content: { role: 'model', parts } }) });
+  /** `parts` as the model wrote them, where more than the calls has to be kept. */
+  called(functionCalls: readonly FunctionCall[], parts?: readonly Part[]): void {
+    const content = {
+      role: 'model',
+      parts: parts ?? functionCalls.map((functionCall) => ({ functionCall })),
+    } as const;
+    this.stream.emit({ type: 'event', event: this.#event('model', { content }) });
   }
 
   responded(functionResponses: readonly FunctionResponse[]): void {
@@ -66,8 +69,13 @@ export class CallEvents {
     this.stream.emit({ type: 'event', event: this.#event('model', { content: { role: 'user', parts } }) });
   }
 
+  /** Something went wrong; */
   failed(errorCode: string, errorMessage: string): void {
     this.stream.emit({ type: 'event', event: this.#event('model', { errorCode, errorMessage }) });
+  }
+
+  used(usageMetadata: Readonly<Record<string, unknown>>): void {
+    this.stream.emit({ type: 'event', event: this.#event('model', { usageMetadata }) });
   }
 
   over(): void {

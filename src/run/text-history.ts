@@ -1,0 +1,40 @@
+/**
+ * Committed events as the text model wants its history: alternating contents, an interrupted message as what was heard of
+ * it. Nothing is added that was not committed.
+ */
+import type { Event } from '../event/event.js';
+import { TEXT_HISTORY_MAX_CHARS } from '../limits.js';
+import type { TextContent, TextPart } from '../model/text-model.js';
+
+/** Oldest first; of a long history the newest that fits, beginning with something that the user said. */
+export function historyOf(events: readonly Event[]): TextContent[] {
+  const contents: TextContent[] = [];
+  for (const event of events) {
+    const { role = event.author === 'user' ? 'user' : 'model', parts = [] } = event.content ?? {};
+    if (event.partial === true || parts.length === 0) continue;
+    const kept = parts.map((part): TextPart => ({ ...part }));
+    const last = contents.at(-1);
+    const joins = last?.role === role && isWords(kept) && isWords(last.parts);
+    if (joins) contents[contents.length - 1] = { role, parts: [...last.parts, ...kept] };
+    else contents.push({ role, parts: kept });
+  }
+  return newest(contents);
+}
+
+/** Calls and responses stand in contents of their own: the model is strict about their order. */
+function isWords(parts: readonly TextPart[]): boolean {
+  return parts.every((part) => part['functionCall'] === undefined && part['functionResponse'] === undefined);
+}
+
+function newest(contents: readonly TextContent[]): TextContent[] {
+  let chars = 0;
+  let from = contents.length;
+  while (from > 0) {
+    chars += JSON.stringify(contents[from - 1]).length;
+    if (chars > TEXT_HISTORY_MAX_CHARS) break;
+    from -= 1;
+  }
+  const kept = contents.slice(from);
+  const first = kept.findIndex(({ role, parts }) => role === 'user' && isWords(parts));
+  return first < 0 ? [] : kept.slice(first);
+}

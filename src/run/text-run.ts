@@ -1,0 +1,143 @@
+/**
+ * One run in text: a user's message and all that follows from it, until the agent has said its word. Told as events like
+ * a call; whoever listens to the stream stores and shows them. Stopping it (the client is gone, the time is over) is not
+ * an interruption: nothing more is asked of the model, and what was half-said is not kept.
+ */
+import type { Event, FunctionCall, FunctionResponse } from '../event/event.js';
+import type { RunEvents } from '../event/run-events.js';
+import { AppError } from '../errors.js';
+import { TEXT_ROUNDS_MAX } from '../limits.js';
+import type { FunctionDeclaration } from '../model/live-connection.js';
+import type { GenerateText, TextContent, TextPart } from '../model/text-model.js';
+import { historyOf } from './text-history.js';
+
+export interface TextRunOptions {
+  readonly instruction: string;
+  /** The session's committed events before this run. */
+  readonly history: readonly Event[];
+  readonly message: string;
+  readonly functionDeclarations: readonly FunctionDeclaration[];
+  /** Answers every call of one group, in order. Does not throw. */
+  readonly answer: (
+    functionCalls: readonly FunctionCall[],
+    signal: AbortSignal,
+  ) => Promise<readonly FunctionResponse[]>;
+  readonly generate: GenerateText;
+  readonly events: RunEvents;
+}
+
+export type TextOutcome = 'done' | 'error' | 'stopped';
+
+/** The model's own words on why an answer is no answer, which end the turn (ADK documentation, streaming guide part 3). */
+const FAILED_FINISHES = new Set([
+  'SAFETY',
+  'PROHIBITED_CONTENT',
+  'BLOCKLIST',
+  'MALFORMED_FUNCTION_CALL',
+  'RECITATION',
+  'SPII',
+  'OTHER',
+]);
+
+/** The messages of a run: the user's, then the agent's one answer, however many rounds of tools are in it. */
+const USER_MSG = 'm1';
+const AGENT_MSG = 'm2';
+
+/** Runs to its end; the stream's last item is `over`. Never rejects. */
+export async function runText(options: TextRunOptions, signal: AbortSignal): Promise<TextOutcome> {
+  const { events, message } = options;
+  events.opened(USER_MSG, 'user');
+  events.sealed(USER_MSG, 'user', message, false);
+  const answer = new TextAnswer(options);
+  try {
+    return await answer.complete(signal);
+  } catch (error) {
+    if (signal.aborted) return 'stopped';
+    const code = error instanceof AppError ? error.code : 'internal_error';
+    const text = error instanceof AppError ? error.message : 'The run failed.';
+    events.failed(code, text);
+    return 'error';
+  } finally {
+    events.over();
+  }
+}
+
+class TextAnswer {
+  readonly #options: TextRunOptions;
+  readonly #contents: TextContent[];
+  #text = '';
+  #isOpen = false;
+
+  constructor(options: TextRunOptions) {
+    this.#options = options;
+    this.#contents = [...historyOf(options.history), { role: 'user', parts: [{ text: options.message }] }];
+  }
+
+  async complete(signal: AbortSignal): Promise<TextOutcome> {
+    const { events } = this.#options;
+    for (let round = 0; round < TEXT_ROUNDS_MAX; round += 1) {
+      const { calls, parts, finishReason } = await this.#ask(signal);
+      if (signal.aborted) return 'stopped';
+      if (calls.length === 0) return this.#finish(finishReason);
+      // The words around the calls are the message's; a signature that stands with a call must come back with it.
+      events.called(
+        calls,
+        parts.filter((part) => part['functionCall'] !== undefined),
+      );
+      const responses = await this.#options.answer(calls, signal);
+      if (signal.aborted) return 'stopped';
+      events.responded(responses);
+      const answered = responses.map((functionResponse) => ({ functionResponse }));
+      this.#contents.push({ role: 'model', parts }, { role: 'user', parts: answered });
+    }
+    events.failed('too_many_rounds', `The agent called functions ${TEXT_ROUNDS_MAX} times in a row.`);
+    return 'error';
+  }
+
+  async #ask(
+    signal: AbortSignal,
+  ): Promise<{ calls: FunctionCall[]; parts: readonly TextPart[]; finishReason: string }> {
+    const { generate, instruction, functionDeclarations, events } = this.#options;
+    const calls: FunctionCall[] = [];
+    let parts: readonly TextPart[] = [];
+    let finishReason = '';
+    const request = { instruction, contents: this.#contents, functionDeclarations };
+    for await (const piece of generate(request, signal)) {
+      if (signal.aborted) break;
+      switch (piece.type) {
+        case 'text':
+          this.#say(piece.text);
+          break;
+        case 'functionCalls':
+          calls.push(...piece.functionCalls);
+          break;
+        case 'usageMetadata':
+          events.used({ ...piece.usage });
+          break;
+        case 'end':
+          ({ parts, finishReason } = piece);
+      }
+    }
+    return { calls, parts, finishReason };
+  }
+
+  #say(text: string): void {
+    const { events } = this.#options;
+    if (!this.#isOpen) events.opened(AGENT_MSG, 'model');
+    this.#isOpen = true;
+    this.#text += text;
+    events.delta(AGENT_MSG, 'model', text);
+  }
+
+  #finish(finishReason: string): TextOutcome {
+    const { events } = this.#options;
+    const isFailed = FAILED_FINISHES.has(finishReason) || this.#text.trim() === '';
+    if (this.#isOpen) events.sealed(AGENT_MSG, 'model', this.#text, false);
+    if (!isFailed) return 'done';
+    events.failed(
+      finishReason === '' || finishReason === 'STOP' ? 'empty_answer' : finishReason,
+      'The model gave no whole answer.',
+    );
+    return 'error';
+  }
+}
