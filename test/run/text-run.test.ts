@@ -55,7 +55,7 @@ async function run(
       answer: async (calls) =>
         calls.map(({ id = '', name }) => ({ id, name, response: { status: 'delivered' } })),
       generate: async function* (request) {
-        requests.push({ ...request, contents: structuredClone(request.contents) as TextRequest['contents'] });
+        requests.push({ ...request, contents: structuredClone<TextRequest['contents']>(request.contents) });
         for (const piece of rounds[requests.length - 1] ?? []) {
           if (piece instanceof Error) throw piece;
           yield piece;
