@@ -24,8 +24,10 @@ const LEAVES = [
   'loopback.ts',
   'package-root.ts',
 ];
+/** Parts that browsers load: no builtins and no packages, types included. */
+const BROWSER_PARTS = new Set(['client']);
 const MEDIA = ['telephony', 'audio', 'agent', 'model', 'store'];
-const INNER = [...LEAVES, ...MEDIA, 'config.ts', 'call', 'fixture', 'observe', 'console', 'index.ts'];
+const INNER = [...LEAVES, ...MEDIA, 'config.ts', 'call', 'fixture', 'observe', 'console', 'wire', 'index.ts'];
 const MEDIA_REACH: Reach = { values: LEAVES, types: ['observe'] };
 const OUTER_REACH: Reach = { values: [...INNER, 'switchboard.ts', 'server.ts'], types: [] };
 
@@ -41,6 +43,10 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   // A recorder knows the edges by their taps only.
   fixture: { values: LEAVES, types: ['observe'] },
   console: { values: [...LEAVES, 'store', 'observe'], types: ['agent', 'config.ts'] },
+  // Runs in browsers: nothing but itself.
+  client: { values: [], types: [] },
+  // Frames have one definition, the client's.
+  wire: { values: LEAVES, types: ['client', 'observe'] },
   'switchboard.ts': { values: INNER, types: [] },
   'server.ts': { values: [...INNER, 'switchboard.ts'], types: [] },
   replay: OUTER_REACH,
@@ -116,6 +122,7 @@ function sourceBreach(
     const target = resolveImport(file, line.specifier);
     return partBreach(from, partOf(target), line);
   }
+  if (BROWSER_PARTS.has(from)) return 'it does not exist in browsers';
   return isBuiltin(line.specifier) ? undefined : packageBreach(from, line.specifier, dependencies);
 }
 
