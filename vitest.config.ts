@@ -5,7 +5,12 @@ import { defineConfig } from 'vitest/config';
 const reportFile = process.env['TEST_REPORT'];
 
 export default defineConfig({
-  resolve: { alias: { earshot: fileURLToPath(new URL('./src/index.ts', import.meta.url)) } },
+  resolve: {
+    alias: {
+      'earshot/client': fileURLToPath(new URL('./src/client/index.ts', import.meta.url)),
+      earshot: fileURLToPath(new URL('./src/index.ts', import.meta.url)),
+    },
+  },
   test: {
     include: ['test/**/*.test.ts'],
     testTimeout: 20_000,

@@ -243,6 +243,37 @@ export const REHEARSAL_DECLARATIONS_MAX = 512;
 /** Functions that one text answer calls. */
 export const REHEARSAL_CALLS_MAX = 16;
 
+// --- Frames for clients -------------------------------------------------------------------------------------
+
+/** A stream of frames without anything to say sends a heartbeat this often: proxies cut idle connections after 60 s. */
+export const WIRE_HEARTBEAT_MS = 15_000;
+/** What `retry:` asks of a client that lost its connection. */
+export const WIRE_RETRY_MS = 2_000;
+/** Frames and characters that a stream keeps for watchers that are behind and for those that come back: minutes of
+ * deltas, or hours of complete messages. Who is further behind is hung up, or told everything anew. */
+export const WIRE_LOG_FRAMES_MAX = 2_048;
+export const WIRE_LOG_MAX_CHARS = 2 * 1024 * 1024;
+/** Text of complete messages that a stream can tell a new watcher; the oldest is forgotten first. */
+export const WIRE_HISTORY_MAX_CHARS = 200_000;
+/** Messages and tool calls of one stream that are remembered, so that what comes late for them is dropped. */
+export const WIRE_MESSAGES_MAX = 10_000;
+export const WIRE_TOOLS_MAX = 1_000;
+/** Watchers of one stream. */
+export const WIRE_WATCHERS_MAX = 256;
+/** Watchers served in one turn of the event loop, some 20 µs each: sound goes before those that watch. */
+export const WIRE_WATCHERS_PER_TURN = 16;
+/** What one watcher is given in one write. */
+export const WIRE_BATCH_FRAMES_MAX = 128;
+export const WIRE_BATCH_MAX_CHARS = 64 * 1024;
+/** A watcher that takes nothing for this long is cut. */
+export const WIRE_UNREAD_MAX_MS = 60_000;
+/** After the end of a stream, watchers that are behind have this long to take the rest. */
+export const WIRE_FINISH_MAX_MS = 10_000;
+/** Unsent bytes above which a live socket is behind. */
+export const WIRE_SOCKET_UNSENT_MAX_BYTES = 64 * 1024;
+/** What an error tells a client, and the length of names and ids. */
+export const WIRE_NAME_MAX_CHARS = 500;
+
 // --- The process and its HTTP side ---------------------------------------------------------------------------------------------
 
 /** An agent module may take this long to load. */
@@ -329,3 +360,8 @@ assert(
 assert(MODEL_BUFFERED_MAX_BYTES < MODEL_UNSENT_MAX_BYTES, 'sound is held back long before the socket is cut');
 assert(MARKS_UNRETURNED_MAX * MARK_INTERVAL_MS >= 60_000, 'a minute of sound keeps its marks');
 assert(PHONE_CATCH_UP_MAX_MS / FRAME_MS < CARRIER_MESSAGES_PER_SECOND_MAX, 'catching up is no flood');
+assert(2 * WIRE_HEARTBEAT_MS < WIRE_UNREAD_MAX_MS, 'a watcher that is cut has let several heartbeats pass');
+assert(
+  WIRE_HISTORY_MAX_CHARS < WIRE_LOG_MAX_CHARS && WIRE_BATCH_MAX_CHARS < WIRE_LOG_MAX_CHARS,
+  'what one watcher is told fits into what is kept for all',
+);

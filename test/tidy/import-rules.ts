@@ -24,10 +24,12 @@ const LEAVES = [
   'loopback.ts',
   'package-root.ts',
 ];
+/** Parts that browsers load: no builtins and no packages, types included. */
+const BROWSER_PARTS = new Set(['client']);
 const MEDIA = ['telephony', 'audio', 'agent', 'model', 'store'];
 /** What happened, in words that everybody who tells or keeps it shares. */
 const EVENT = 'event';
-const INNER = [...LEAVES, ...MEDIA, 'config.ts', EVENT, 'call', 'fixture', 'run', 'observe', 'console', 'index.ts'];
+const INNER = [...LEAVES, ...MEDIA, 'config.ts', EVENT, 'call', 'fixture', 'run', 'observe', 'console', 'wire', 'index.ts'];
 const MEDIA_REACH: Reach = { values: LEAVES, types: ['observe'] };
 const OUTER_REACH: Reach = { values: [...INNER, 'switchboard.ts', 'server.ts'], types: [] };
 
@@ -45,6 +47,10 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   fixture: { values: LEAVES, types: ['observe'] },
   run: { values: [...LEAVES, EVENT, 'model', 'agent', 'store'], types: ['observe'] },
   console: { values: [...LEAVES, 'store', 'observe'], types: ['agent', 'config.ts'] },
+  // Runs in browsers: nothing but itself.
+  client: { values: [], types: [] },
+  // Frames have one definition, the client's.
+  wire: { values: LEAVES, types: ['client', 'observe'] },
   'switchboard.ts': { values: INNER, types: [] },
   'server.ts': { values: [...INNER, 'switchboard.ts'], types: [] },
   replay: OUTER_REACH,
@@ -120,6 +126,7 @@ function sourceBreach(
     const target = resolveImport(file, line.specifier);
     return partBreach(from, partOf(target), line);
   }
+  if (BROWSER_PARTS.has(from)) return 'it does not exist in browsers';
   return isBuiltin(line.specifier) ? undefined : packageBreach(from, line.specifier, dependencies);
 }
 

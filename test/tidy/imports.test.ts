@@ -53,6 +53,10 @@ describe('the import rule', () => {
     ['a source file from an agent', 'agents/a.ts', `import { b } from '../src/agent/b.js';`],
     ['a neighbour from an agent', 'agents/a.ts', `import { b } from './b.js';`],
     ['the inside of the package from an agent', 'agents/a.ts', `import { b } from 'earshot/dist/b.js';`],
+    ['a leaf in the client', 'src/client/a.ts', `import { systemClock } from '../clock.js';`],
+    ['a builtin in the client', 'src/client/a.ts', `import type { Socket } from 'node:net';`],
+    ['a package in the client', 'src/client/a.ts', `import { z } from 'zod';`],
+    ['a value of the client in wire', 'src/wire/a.ts', `import { reduce } from '../client/reducer.js';`],
     ['an unknown package from an agent', 'agents/a.ts', `import b from 'left-pad';`],
   ])('finds %s', (_, path, text) => {
     expect(breachesOf(path, text)).toHaveLength(1);

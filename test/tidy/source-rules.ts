@@ -47,11 +47,17 @@ function isProduct(file: ProjectFile): boolean {
   return isCode(file) && /^(src|agents)\//.test(file.path);
 }
 
+/** Where time and chance come from: on the server, and in the folder that browsers load, which stands alone. */
+const CLOCK_FILES = new Set(['src/clock.ts', 'src/client/platform.ts']);
+const CHANCE_FILES = new Set(['src/ids.ts', 'src/client/platform.ts']);
+/** The package's faces, which put together what is exported. */
+const FACES = new Set(['src/index.ts', 'src/client/index.ts']);
+
 /** Time comes from a Clock and chance from `ids.ts`; both are passed in. */
 export function timeAndChanceBreaches(files: readonly ProjectFile[]): string[] {
   return files.filter(isProduct).flatMap((file) => {
-    const clocks = file.path === 'src/clock.ts' ? [] : clockUses(file);
-    const chance = file.path === 'src/ids.ts' ? [] : chanceUses(file);
+    const clocks = CLOCK_FILES.has(file.path) ? [] : clockUses(file);
+    const chance = CHANCE_FILES.has(file.path) ? [] : chanceUses(file);
     const modules = importLines(file)
       .filter(({ specifier }) => TIMER_MODULES.test(specifier) && file.path !== 'src/clock.ts')
       .map(({ specifier, line }) => `${file.path}:${line} uses ${specifier}`);
@@ -79,7 +85,7 @@ export function environmentBreaches(files: readonly ProjectFile[]): string[] {
   });
 }
 
-/** No default exports but those of agent modules and of the test runner's configuration; re-exports only in the face. */
+/** No default exports but those of agent modules and of the test runner's configuration; re-exports only in the faces. */
 export function exportBreaches(files: readonly ProjectFile[]): string[] {
   return files.filter(isCode).flatMap((file) => {
     const visits = visitSyntax(file);
@@ -88,8 +94,7 @@ export function exportBreaches(files: readonly ProjectFile[]): string[] {
       const named = node.type === 'ExportSpecifier' && nameOf(node['exported']) === 'default';
       return !mayDefault && (named || node.type === 'ExportDefaultDeclaration');
     });
-    const reexports =
-      file.path === 'src/index.ts' ? [] : importLines(file, visits).filter((line) => line.reexport);
+    const reexports = FACES.has(file.path) ? [] : importLines(file, visits).filter((line) => line.reexport);
     return [
       ...defaults.map(({ node }) => breach(file, { what: 'a default export', start: node.start })),
       ...reexports.map(({ line }) => `${file.path}:${line} uses a re-export`),
