@@ -17,6 +17,11 @@ export const ERROR_CODES = {
   sound_file_invalid: { retryable: false, told: 'operator' },
   fixture_invalid: { retryable: false, told: 'operator' },
   phone_failed: { retryable: true, told: 'operator' },
+  store_failed: { retryable: true, told: 'operator' },
+  store_unusable: { retryable: false, told: 'operator' },
+  store_refused: { retryable: false, told: 'operator' },
+  store_conflict: { retryable: false, told: 'operator' },
+  store_no_session: { retryable: false, told: 'operator' },
 } as const satisfies Record<string, { retryable: boolean; told: 'operator' | 'caller' | 'nobody' }>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
@@ -47,6 +52,9 @@ export class AudioError extends AppError {}
 
 /** A recorded call, or one written by hand, that cannot be read. */
 export class FixtureError extends AppError {}
+
+/** The database: what it holds, what it takes, and whether it answers. */
+export class StoreError extends AppError {}
 
 /** The text of anything that was thrown. */
 export function errorText(error: unknown): string {

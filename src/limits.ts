@@ -274,6 +274,58 @@ export const WIRE_SOCKET_UNSENT_MAX_BYTES = 64 * 1024;
 /** What an error tells a client, and the length of names and ids. */
 export const WIRE_NAME_MAX_CHARS = 500;
 
+// --- The store ----------------------------------------------------------------------------------------------
+
+/** A stored event as JSON. A turn's text is some hundred bytes; a tool's result may be a document. */
+export const EVENT_MAX_BYTES = 1024 * 1024;
+/** UTF-8 bytes of an app's, user's, session's or event's name and of a state key. Five of them must fit into one entry of a
+ * PostgreSQL index, 2,704 bytes. */
+export const STORE_NAME_MAX_BYTES = 256;
+/** An artifact: some two minutes of 24 kHz sound, or a large picture. It passes through memory several times. */
+export const ARTIFACT_MAX_BYTES = 16 * 1024 * 1024;
+/** What reading a session gives of its events, the newest: more than hours of talk. Older ones are read by pages. */
+export const SESSION_EVENTS_MAX = 10_000;
+export const SESSION_EVENTS_MAX_BYTES = 32 * 1024 * 1024;
+/** One page of events, and of sessions or artifacts. */
+export const EVENT_PAGE_MAX = 500;
+export const EVENT_PAGE_MAX_BYTES = 8 * 1024 * 1024;
+export const SESSION_PAGE_MAX = 200;
+export const ARTIFACT_LIST_MAX = 1_000;
+/** Sessions deleted in one transaction, so that nothing else waits long for it. */
+export const DELETE_BATCH_SESSIONS = 50;
+/** State keys written by one statement: SQLite binds at most 32,766 values. */
+export const STATE_BATCH_KEYS = 500;
+/** Another process may hold SQLite's one write lock for this long. */
+export const SQLITE_BUSY_MAX_MS = 5_000;
+/** One statement of SQLite; then its thread is given up, as on a disk that hangs. */
+export const SQLITE_STATEMENT_MAX_MS = 20_000;
+/** Prepared statements kept by SQLite's thread; the store has some forty. */
+export const SQLITE_STATEMENTS_MAX = 200;
+/** Connections to PostgreSQL of one server; most databases allow 100 in all. */
+export const POSTGRES_CONNECTIONS_MAX = 8;
+/** Waiting for a connection to PostgreSQL, a free one included. */
+export const POSTGRES_CONNECT_MAX_MS = 5_000;
+/** One statement, by PostgreSQL's own watch, and by ours if no answer comes at all. */
+export const POSTGRES_STATEMENT_MAX_MS = 10_000;
+export const POSTGRES_ANSWER_MAX_MS = 15_000;
+/** A transaction in which nothing is asked is ended by PostgreSQL: its server has died or hangs. */
+export const POSTGRES_IDLE_TRANSACTION_MAX_MS = 30_000;
+/** Tries of one change that two servers make at the same moment. */
+export const STORE_TRIES_MAX = 8;
+/** Events waiting to be stored, of all calls: minutes of a full server whose database is away. One more is refused. */
+export const STORE_QUEUE_MAX_EVENTS = 20_000;
+export const STORE_QUEUE_MAX_BYTES = 64 * 1024 * 1024;
+/** Events in one transaction. */
+export const STORE_BATCH_MAX_EVENTS = 200;
+export const STORE_BATCH_MAX_BYTES = 4 * 1024 * 1024;
+/** Pauses between tries while the database fails: doubled each time. */
+export const STORE_RETRY_FIRST_MS = 100;
+export const STORE_RETRY_MAX_MS = 2_000;
+/** An event that could not be stored for this long is given up; a database's restart takes less. */
+export const STORE_PATIENCE_MS = 60_000;
+/** Closing waits this long for events that are not stored yet. */
+export const STORE_CLOSE_MAX_MS = 10_000;
+
 // --- The process and its HTTP side ---------------------------------------------------------------------------------------------
 
 /** An agent module may take this long to load. */
@@ -364,4 +416,19 @@ assert(2 * WIRE_HEARTBEAT_MS < WIRE_UNREAD_MAX_MS, 'a watcher that is cut has le
 assert(
   WIRE_HISTORY_MAX_CHARS < WIRE_LOG_MAX_CHARS && WIRE_BATCH_MAX_CHARS < WIRE_LOG_MAX_CHARS,
   'what one watcher is told fits into what is kept for all',
+=======
+assert(
+  EVENT_MAX_BYTES <= EVENT_PAGE_MAX_BYTES && EVENT_MAX_BYTES <= STORE_BATCH_MAX_BYTES,
+  'the largest event fits into a page and into a batch',
+);
+assert(EVENT_PAGE_MAX_BYTES <= SESSION_EVENTS_MAX_BYTES, 'a page is no more than a session');
+assert(5 * STORE_NAME_MAX_BYTES < 2_704, 'names fit into an index entry of PostgreSQL');
+assert(SQLITE_BUSY_MAX_MS < SQLITE_STATEMENT_MAX_MS, 'a lock is reported before the thread is given up');
+assert(
+  POSTGRES_STATEMENT_MAX_MS < POSTGRES_ANSWER_MAX_MS,
+  'PostgreSQL says itself that a statement took too long',
+);
+assert(
+  SQLITE_STATEMENT_MAX_MS < STORE_PATIENCE_MS && POSTGRES_ANSWER_MAX_MS < STORE_PATIENCE_MS,
+  'an event outlives one failed try',
 );

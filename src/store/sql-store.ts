@@ -1,0 +1,209 @@
+/**
+ * The Store over a database that kysely speaks to. What differs between the databases is below it, in dialect and schema.
+ */
+import type { Clock } from '../clock.js';
+import { StoreError } from '../errors.js';
+import type { Event, JsonObject } from '../event/event.js';
+import { ARTIFACT_MAX_BYTES, EVENT_PAGE_MAX } from '../limits.js';
+import { findArtifact, insertArtifact, pageOfArtifacts } from './artifact-rows.js';
+import { deleteOldRows, deleteOneSession, deleteUserRows } from './deletion.js';
+import { appendBatch, newestEvents, noSession, readEvent, rowsAfter } from './event-rows.js';
+import { prepareEvent, stateChanges, type PreparedEvent } from './prepared-event.js';
+import { findSession, insertSession, pageOfSessions, summaryOf, touchSession } from './session-rows.js';
+import { readState, writeState } from './state-rows.js';
+import { checkName, checkSession } from './stored-name.js';
+import type {
+  AppendOutcome,
+  Artifact,
+  ArtifactSummary,
+  DeletedCounts,
+  ExportFilter,
+  ImportedCounts,
+  Page,
+  PageRequest,
+  SequencedEvent,
+  SessionKey,
+  SessionSummary,
+  Store,
+  StoredSession,
+} from './store.js';
+import { exportLines } from './store-export.js';
+import { importLines } from './store-import.js';
+import type { Transactions } from './transactions.js';
+
+export interface SqlStoreOptions {
+  readonly transactions: Transactions;
+  readonly clock: Clock;
+  /** Runs after a deletion: makes the database forget what it holds besides its tables. */
+  readonly afterDeletion: () => Promise<void>;
+}
+
+export class SqlStore implements Store {
+  readonly #transactions: Transactions;
+  readonly #clock: Clock;
+  readonly #afterDeletion: () => Promise<void>;
+
+  constructor({ transactions, clock, afterDeletion }: SqlStoreOptions) {
+    this.#transactions = transactions;
+    this.#clock = clock;
+    this.#afterDeletion = afterDeletion;
+  }
+
+  async createSession(session: SessionKey, state: JsonObject = {}): Promise<boolean> {
+    checkSession(session);
+    const changes = stateChanges(state).map((change) => ({ ...change, session }));
+    const { appName: app_name, userId: user_id, id } = session;
+    return this.#transactions.change(async (trx) => {
+      const nowMs = this.#nowMs();
+      const row = { app_name, user_id, id, created_at_ms: nowMs, updated_at_ms: nowMs, last_seq: 0 };
+      const made = await insertSession(trx, row);
+      if (made) await writeState(trx, changes, nowMs);
+      return made;
+    });
+  }
+
+  async getSession(session: SessionKey): Promise<StoredSession | undefined> {
+    checkSession(session);
+    return this.#transactions.snapshot(async (connection) => {
+      const row = await findSession(connection, session);
+      if (row === undefined) return undefined;
+      const state = await readState(connection, session);
+      const events = await newestEvents(connection, session);
+      const omittedEvents = row.last_seq - events.length;
+      return { ...summaryOf(row), state, events: events.map(({ event }) => event), omittedEvents };
+    });
+  }
+
+  async listSessions(
+    filter: { readonly appName?: string; readonly userId?: string },
+    page: PageRequest<string> = {},
+  ): Promise<Page<SessionSummary, string>> {
+    checkLimit(page.limit);
+    return this.#transactions.direct((db) => pageOfSessions(db, filter, page));
+  }
+
+  async deleteSession(session: SessionKey): Promise<boolean> {
+    checkSession(session);
+    const { sessions } = await this.#deleting(() =>
+      this.#transactions.change((trx) => deleteOneSession(trx, session)),
+    );
+    return sessions > 0;
+  }
+
+  async appendEvent(session: SessionKey, event: Event): Promise<number> {
+    const [outcome] = await this.appendPrepared([prepareEvent(session, event)]);
+    if (outcome === undefined) throw new StoreError('store_failed', 'the database told nothing');
+    if (outcome.stored) return outcome.seq;
+    throw outcome.error;
+  }
+
+  appendPrepared(batch: readonly PreparedEvent[]): Promise<readonly AppendOutcome[]> {
+    return this.#transactions.change((trx, tried) =>
+      appendBatch(trx, batch, { nowMs: this.#nowMs(), isRepeated: tried > 0 }),
+    );
+  }
+
+  async listEvents(
+    session: SessionKey,
+    { after = 0, limit = EVENT_PAGE_MAX }: PageRequest<number> = {},
+  ): Promise<Page<SequencedEvent, number> | undefined> {
+    checkSession(session);
+    checkLimit(limit);
+    if (!Number.isSafeInteger(after) || after < 0)
+      throw new StoreError('store_refused', 'the cursor is not one that a page of events gave');
+    return this.#transactions.snapshot(async (connection) => {
+      const found = await findSession(connection, session);
+      if (found === undefined) return undefined;
+      const rows = await rowsAfter(connection, session, { after, limit });
+      const last = rows.at(-1)?.seq;
+      const items = rows.map(({ seq, body }) => ({ seq, event: readEvent(body) }));
+      return { items, ...(last !== undefined && last < found.last_seq && { next: last }) };
+    });
+  }
+
+  async saveArtifact(
+    session: SessionKey,
+    name: string,
+    bytes: Uint8Array,
+    mimeType: string,
+  ): Promise<number> {
+    checkSession(session);
+    checkName('the artifact name', name);
+    checkName('the MIME type', mimeType);
+    if (bytes.byteLength > ARTIFACT_MAX_BYTES)
+      throw new StoreError(
+        'store_refused',
+        `an artifact of ${bytes.byteLength} bytes is above the bound of ${ARTIFACT_MAX_BYTES}`,
+      );
+    // As it is now: the caller may reuse the buffer while it waits.
+    const artifact = { name, bytes: Buffer.from(bytes), mimeType };
+    return this.#transactions.change(async (trx) => {
+      const nowMs = this.#nowMs();
+      if (!(await touchSession(trx, session, nowMs))) throw noSession();
+      return insertArtifact(trx, session, { ...artifact, nowMs });
+    });
+  }
+
+  async loadArtifact(session: SessionKey, name: string, version?: number): Promise<Artifact | undefined> {
+    checkSession(session);
+    checkName('the artifact name', name);
+    return this.#transactions.direct((db) => findArtifact(db, session, { name, version }));
+  }
+
+  async listArtifacts(
+    session: SessionKey,
+    page: PageRequest<string> = {},
+  ): Promise<Page<ArtifactSummary, string>> {
+    checkSession(session);
+    checkLimit(page.limit);
+    return this.#transactions.direct((db) => pageOfArtifacts(db, session, page));
+  }
+
+  async deleteOlderThan(timeMs: number): Promise<DeletedCounts> {
+    if (!Number.isFinite(timeMs))
+      throw new StoreError('store_refused', 'the time is not a number of milliseconds');
+    return this.#deleting(() => deleteOldRows((work) => this.#transactions.change(work), timeMs));
+  }
+
+  async deleteUser(app: { readonly appName: string } | 'all', userId: string): Promise<DeletedCounts> {
+    checkName('the user id', userId);
+    const appName = app === 'all' ? undefined : app.appName;
+    return this.#deleting(() =>
+      deleteUserRows((work) => this.#transactions.change(work), { appName, userId }),
+    );
+  }
+
+  async *exportSessions(filter: ExportFilter = {}): AsyncGenerator<string> {
+    const lines = exportLines((work) => this.#transactions.direct(work), filter);
+    for await (const line of lines) yield JSON.stringify(line);
+  }
+
+  importSessions(lines: AsyncIterable<string> | Iterable<string>): Promise<ImportedCounts> {
+    return importLines((work) => this.#transactions.change(work), lines);
+  }
+
+  async check(): Promise<void> {
+    await this.#transactions.direct((db) => db.selectFrom('session').select('id').limit(1).execute());
+  }
+
+  close(): Promise<void> {
+    return this.#transactions.close();
+  }
+
+  async #deleting<Counts extends DeletedCounts>(work: () => Promise<Counts>): Promise<Counts> {
+    const counts = await work();
+    const all = counts.sessions + counts.events + counts.stateKeys + counts.artifactVersions;
+    if (all > 0) await this.#afterDeletion();
+    return counts;
+  }
+
+  /** Whole, as the columns hold it. */
+  #nowMs(): number {
+    return Math.floor(this.#clock.wallMs());
+  }
+}
+
+function checkLimit(limit: number | undefined): void {
+  if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
+    throw new StoreError('store_refused', 'the limit of a page is a whole number of at least 1');
+}

@@ -1,0 +1,32 @@
+/**
+ * Names as both databases hold them: PostgreSQL's text has no NUL, an index entry is bounded, and a lone surrogate has no
+ * UTF-8. A name that would come back as another one is refused before it is used.
+ */
+import { StoreError } from '../errors.js';
+import { STORE_NAME_MAX_BYTES } from '../limits.js';
+import type { SessionKey } from './store.js';
+
+const NUL = '\0';
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** @throws StoreError `store_refused`; the message does not hold the name, which may be a caller's number. */
+export function checkName(what: string, name: unknown): void {
+  const why =
+    typeof name !== 'string'
+      ? 'is not a string'
+      : name === ''
+        ? 'is empty'
+        : Buffer.byteLength(name) > STORE_NAME_MAX_BYTES
+          ? `is longer than ${STORE_NAME_MAX_BYTES} bytes`
+          : name.includes(NUL) || LONE_SURROGATE.test(name)
+            ? 'holds a character that a name cannot have'
+            : undefined;
+  if (why !== undefined) throw new StoreError('store_refused', `${what} ${why}`);
+}
+
+/** @throws StoreError `store_refused` */
+export function checkSession({ appName, userId, id }: SessionKey): void {
+  checkName('the app name', appName);
+  checkName('the user id', userId);
+  checkName('the session id', id);
+}
