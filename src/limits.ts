@@ -416,7 +416,7 @@ assert(2 * WIRE_HEARTBEAT_MS < WIRE_UNREAD_MAX_MS, 'a watcher that is cut has le
 assert(
   WIRE_HISTORY_MAX_CHARS < WIRE_LOG_MAX_CHARS && WIRE_BATCH_MAX_CHARS < WIRE_LOG_MAX_CHARS,
   'what one watcher is told fits into what is kept for all',
-=======
+);
 assert(
   EVENT_MAX_BYTES <= EVENT_PAGE_MAX_BYTES && EVENT_MAX_BYTES <= STORE_BATCH_MAX_BYTES,
   'the largest event fits into a page and into a batch',
