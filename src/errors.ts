@@ -15,6 +15,8 @@ export const ERROR_CODES = {
   speech_failed: { retryable: true, told: 'operator' },
   twilio_rest_failed: { retryable: true, told: 'operator' },
   sound_file_invalid: { retryable: false, told: 'operator' },
+  run_conflict: { retryable: true, told: 'nobody' },
+  run_refused: { retryable: true, told: 'nobody' },
   fixture_invalid: { retryable: false, told: 'operator' },
   phone_failed: { retryable: true, told: 'operator' },
   store_failed: { retryable: true, told: 'operator' },

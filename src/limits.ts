@@ -34,6 +34,14 @@ export const REPLAY_SETTLE_TURNS_MAX = 1_000;
 
 /** The wait for the next piece of a text model's answer: a model that thinks may take many seconds to its first. */
 export const TEXT_PIECE_TIMEOUT_MS = 60_000;
+/** One message of a user's. */
+export const MESSAGE_MAX_CHARS = 20_000;
+/** Runs of the text modes at once. */
+export const TEXT_RUNS_MAX = 200;
+/** One run in text, functions and all. */
+export const TEXT_RUN_MAX_MS = 5 * 60_000;
+/** After a call has ended it can still be watched for a while: a watcher may come late, or back. */
+export const RUN_KEPT_AFTER_END_MS = 60_000;
 /** Calls of functions in one run, each with an answer of the model behind it; the next one is an error. */
 export const TEXT_ROUNDS_MAX = 12;
 /** What of a session's history goes to the text model, as JSON: some 30,000 tokens. */

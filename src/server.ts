@@ -14,11 +14,15 @@ import { FIXTURE_FORMAT } from './fixture/fixture-format.js';
 import { Recordings, type RecordingsOptions } from './fixture/recordings.js';
 import { uniformRandom } from './ids.js';
 import { createGeminiConnectLive } from './model/gemini-connect.js';
+import { createGeminiText } from './model/gemini-text.js';
 import type { ConnectLive } from './model/live-connection.js';
 import { type Dialogue, readDialogue } from './model/rehearsal/dialogue.js';
 import { startRehearsalService } from './model/rehearsal/rehearsal-service.js';
+import type { GenerateText } from './model/text-model.js';
 import type { Log } from './observe/log.js';
 import { PACKAGE_ROOT, packageVersion } from './package-root.js';
+import { EventWriter } from './store/event-writer.js';
+import { openStore } from './store/open-store.js';
 import { buildSwitchboard } from './switchboard.js';
 import { TwilioCallControl } from './telephony/twilio-call-control.js';
 
@@ -41,6 +45,7 @@ export interface ServerDeps {
 /** The model behind the calls and how to close it. */
 export interface Model {
   readonly name: string;
+  readonly generate: GenerateText;
   /** The name that one agent's setup asks for. */
   nameFor(agentName: string): string;
   readonly connectLive: ConnectLive;
@@ -56,12 +61,15 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     log,
   });
   const model = await openModel(config, deps, agents);
+  const store = await openStore(config.DATABASE_URL, { clock, log });
+  const writer = new EventWriter({ store, clock, log });
   const recordings = openRecordings(config, model, deps);
   const switchboard = buildSwitchboard({
     config,
     agents,
     model,
     callControl: createCallControl(config, deps),
+    keeping: { store, writer, generate: model.generate },
     ...(recordings && { openTap: (call, time) => recordings.record(call, time) }),
     clock,
     log,
@@ -74,6 +82,8 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     async close() {
       await switchboard.close();
       await recordings?.close();
+      await writer.close();
+      await store.close();
       await model.close();
     },
   };
@@ -115,11 +125,12 @@ function hasRest(config: Config): boolean {
 
 /** Opens the configured model, or the stand-in. @throws ConfigError for an agent's dialogue that cannot be read. */
 export async function openModel(config: Config, deps: ServerDeps, agents?: AgentCatalog): Promise<Model> {
-  const { log } = deps;
+  const { clock, log } = deps;
   if (config.gemini === undefined) return openRehearsal(deps, agents);
-  const { GEMINI_MODEL: modelName, gemini } = config;
+  const { GEMINI_MODEL: modelName, GEMINI_TEXT_MODEL: textModelName, gemini } = config;
   const connectLive = createGeminiConnectLive({ ...gemini, modelName, log });
-  return { name: modelName, nameFor: () => modelName, connectLive, close: async () => {} };
+  const generate = createGeminiText({ ...gemini, modelName: textModelName, clock, log });
+  return { name: modelName, nameFor: () => modelName, connectLive, generate, close: async () => {} };
 }
 
 /** Each agent has its own dialogue where `NAME.rehearsal.json` lies beside its module. */
@@ -139,6 +150,13 @@ async function openRehearsal({ clock, log }: ServerDeps, agents?: AgentCatalog):
   return {
     name: 'rehearsal',
     nameFor,
+    generate: createGeminiText({
+      apiKey: 'rehearsal',
+      modelName: 'rehearsal',
+      baseUrl: service.url,
+      clock,
+      log,
+    }),
     connectLive: (setup, ...rest) => connectAs(nameFor(setup.agentName))(setup, ...rest),
     close: () => service.close(),
   };

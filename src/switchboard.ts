@@ -14,14 +14,20 @@ import { loadPrompts } from './call/prompts.js';
 import type { Clock } from './clock.js';
 import type { Config } from './config.js';
 import { createErrorHandler, createOperationsApi } from './console/operations-api.js';
+import type { RunDoor } from './console/run-api.js';
 import { createUpgradeDoor } from './console/upgrade-door.js';
 import { errorText } from './errors.js';
 import { HTTP_CHECK_INTERVAL_MS, HTTP_HEADERS_MAX_MS, HTTP_REQUEST_MAX_MS } from './limits.js';
 import type { ConnectLive } from './model/live-connection.js';
+import type { GenerateText } from './model/text-model.js';
 import { safeObserver } from './observe/call-observer.js';
 import type { Log } from './observe/log.js';
 import { type Metrics, createMetrics } from './observe/metrics.js';
 import { packageVersion } from './package-root.js';
+import { Runs } from './run/runs.js';
+import { TextRuns } from './run/text-runs.js';
+import type { EventWriter } from './store/event-writer.js';
+import type { Store } from './store/store.js';
 import type { CallControl } from './telephony/call-control.js';
 import { CARRIER_ANOMALIES } from './telephony/carrier-anomaly.js';
 import { MEDIA_REFUSALS, MediaStreamServer } from './telephony/media-stream-server.js';
@@ -34,8 +40,16 @@ export interface SwitchboardOptions {
   readonly model: { readonly name: string; readonly connectLive: ConnectLive };
   readonly callControl: CallControl;
   readonly openTap?: CallDeps['openTap'];
+  /** What is kept, and the text model; without it calls are followed and forgotten, and there are no text modes. */
+  readonly keeping?: Keeping;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+export interface Keeping {
+  readonly store: Store;
+  readonly writer: EventWriter;
+  readonly generate: GenerateText;
 }
 
 export interface Switchboard {
@@ -47,7 +61,7 @@ export interface Switchboard {
 }
 
 export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
-  const { config, agents, model, callControl, openTap, clock, log } = options;
+  const { config, agents, model, callControl, openTap, keeping, clock, log } = options;
   const metrics = createMetrics({
     version: packageVersion(),
     agent: agents.default.name,
@@ -59,6 +73,8 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     streamEvents: STREAM_EVENTS,
   });
   const admission = new LagAdmission({ clock, lagMs: () => metrics.loopLagMs() });
+  const runs = new Runs({ writer: keeping?.writer ?? FORGETFUL, clock, log });
+  const textRuns = keeping && createTextRuns(keeping, { agents, runs, clock, log });
   const calls = new CallRegistry({
     agents,
     callsMax: config.MAX_CALLS,
@@ -72,19 +88,32 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       prompts: loadPrompts(),
       modelName: model.name,
       ...(openTap && { openTap }),
+      openRun: (call, run) => runs.followCall(call, run),
       callMaxMs: config.MAX_CALL_MINUTES * 60_000,
       idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
       greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
     },
   });
   const media = createMediaServer(config, { clock, log, metrics, calls });
-  const http = createHttpServer(config, { log, metrics, calls, media });
+  const http = createHttpServer(config, {
+    log,
+    metrics,
+    calls,
+    media,
+    store: keeping?.store,
+    runs: {
+      start: textRuns && ((request, signal) => textRuns.start(request, signal)),
+      broadcastOf: (callSid) => runs.broadcastOf(callSid),
+    },
+  });
   return {
     http,
     calls,
     async close() {
       http.close();
       calls.close();
+      textRuns?.close();
+      runs.close();
       await media.close();
       http.closeAllConnections();
       admission.close();
@@ -123,8 +152,28 @@ function createMediaServer(config: Config, parts: DoorParts & { clock: Clock }):
   });
 }
 
-function createHttpServer(config: Config, parts: DoorParts & { media: MediaStreamServer }): Server {
-  const { log, metrics, calls, media } = parts;
+/** Where nothing is kept. */
+const FORGETFUL: Pick<EventWriter, 'createSession' | 'append'> = {
+  createSession: () => Promise.resolve({ stored: true, seq: 0 }),
+  append: () => Promise.resolve({ stored: true, seq: 0 }),
+};
+
+function createTextRuns(
+  { store, writer, generate }: Keeping,
+  { agents, runs, clock, log }: { agents: AgentCatalog; runs: Runs; clock: Clock; log: Log },
+): TextRuns {
+  const isBusy = (sessionId: string): boolean => runs.isRunning(sessionId);
+  return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, clock, log });
+}
+
+interface HttpParts extends DoorParts {
+  readonly media: MediaStreamServer;
+  readonly store: Store | undefined;
+  readonly runs: RunDoor;
+}
+
+function createHttpServer(config: Config, parts: HttpParts): Server {
+  const { log, metrics, calls, media, store, runs } = parts;
   // What TwiML takes to load and compile would otherwise be the first caller's wait.
   renderVoiceAnswer({ kind: 'stream', token: 'warm-up' }, 'https://localhost');
   const app = express();
@@ -147,6 +196,8 @@ function createHttpServer(config: Config, parts: DoorParts & { media: MediaStrea
       consoleToken: config.CONSOLE_TOKEN,
       metricsToken: config.METRICS_TOKEN,
       debug: config.EARSHOT_DEBUG,
+      runs,
+      store,
       log,
     }),
   );

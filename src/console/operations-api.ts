@@ -6,8 +6,11 @@ import express, { type NextFunction, type Request, type Response, Router } from 
 import type { Registry } from 'prom-client';
 import type { Log } from '../observe/log.js';
 import { errorText } from '../errors.js';
+import type { Store } from '../store/store.js';
 import type { CallBook, CallView } from './call-view.js';
 import { requireToken } from './gatekeeper.js';
+import { addRunRoutes, type RunDoor } from './run-api.js';
+import { addSessionRoutes } from './session-api.js';
 
 export interface OperationsOptions {
   readonly calls: CallBook;
@@ -16,6 +19,8 @@ export interface OperationsOptions {
   readonly metricsToken: string | undefined;
   /** Opens `/debug/runs`. */
   readonly debug: boolean;
+  readonly runs: RunDoor;
+  readonly store: Store | undefined;
   readonly log: Log;
 }
 
@@ -24,15 +29,10 @@ const PAGE_MAX = 200;
 const NOT_BUILT_YET = [
   'get /',
   'get /calls/:callSid/timeline',
-  'get /calls/:callSid/stream',
   'post /calls',
   'post /calls/:callSid/transfer',
   'post /calls/:callSid/say',
-  'post /run',
-  'post /run_sse',
   'get /run_live',
-  'get /apps/*rest',
-  'delete /apps/*rest',
   'get /approvals',
   'post /approvals/:id',
 ] as const;
@@ -67,6 +67,8 @@ export function createOperationsApi(options: OperationsOptions): Router {
     if (calls.hangUp(request.params.callSid)) response.status(202).json({});
     else response.status(404).json({ error: 'there is no such call in progress' });
   });
+  addRunRoutes(api, options);
+  if (options.store !== undefined) addSessionRoutes(api, { store: options.store, log: options.log });
   if (options.debug) api.get('/debug/runs', (_request, response) => void response.json(calls.counts()));
   refuseNotBuilt(api);
   api.use((_request: Request, response: Response) => {

@@ -57,8 +57,8 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   call: { values: [...LEAVES, 'event', ...MEDIA, 'observe'], types: ['config.ts', 'console'] },
   // A recorder knows the edges by their taps only.
   fixture: { values: LEAVES, types: ['observe'] },
-  run: { values: [...LEAVES, 'event', 'model', 'agent', 'store', 'wire'], types: ['observe'] },
-  console: { values: [...LEAVES, 'store', 'observe'], types: ['agent', 'config.ts'] },
+  run: { values: [...LEAVES, 'event', 'model', 'agent', 'store', 'wire'], types: ['observe', 'client'] },
+  console: { values: [...LEAVES, 'store', 'observe', 'wire'], types: ['agent', 'config.ts', 'event'] },
   // Runs in browsers: nothing but itself.
   client: { values: [], types: [] },
   // Frames have one definition, the client's.

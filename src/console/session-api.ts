@@ -1,0 +1,151 @@
+/**
+ * Stored sessions and artifacts over HTTP: read, listed, deleted. Committed events only, in pages; nothing here waits for a run.
+ */
+import type { Request, Response, Router } from 'express';
+import { StoreError, errorText } from '../errors.js';
+import type { Log } from '../observe/log.js';
+import type { SessionKey, Store } from '../store/store.js';
+
+export interface SessionApiOptions {
+  readonly store: Store;
+  readonly log: Log;
+}
+
+type Params = Readonly<Record<string, string>>;
+
+export function addSessionRoutes(api: Router, { store, log }: SessionApiOptions): void {
+  const route =
+    (run: (request: Request, response: Response) => Promise<void>) =>
+    (request: Request, response: Response) =>
+      void run(request, response).catch((error: unknown) => fail(response, log, error));
+  const sessions = '/apps/:app/users/:user/sessions';
+  api.get(
+    sessions,
+    route((request, response) => listSessions(store, request, response)),
+  );
+  api.get(
+    `${sessions}/:session`,
+    route((request, response) => showSession(store, request, response)),
+  );
+  api.delete(
+    `${sessions}/:session`,
+    route(async (request, response) => {
+      if (await store.deleteSession(keyOf(request))) response.status(204).end();
+      else notFound(response, 'session');
+    }),
+  );
+  api.delete(
+    '/apps/:app/users/:user',
+    route(async (request, response) => {
+      const { app, user } = request.params as Params;
+      response.json({ deleted: await store.deleteUser({ appName: app ?? '' }, user ?? '') });
+    }),
+  );
+  api.get(
+    `${sessions}/:session/artifacts`,
+    route((request, response) => listArtifacts(store, request, response)),
+  );
+  const artifact = route((request, response) => loadArtifact(store, request, response));
+  api.get(`${sessions}/:session/artifacts/:name`, artifact);
+  api.get(`${sessions}/:session/artifacts/:name/versions/:version`, artifact);
+}
+
+function keyOf(request: Request): SessionKey {
+  const { app = '', user = '', session = '' } = request.params as Params;
+  return { appName: app, userId: user, id: session };
+}
+
+async function listSessions(store: Store, request: Request, response: Response): Promise<void> {
+  const { appName, userId } = keyOf(request);
+  const page = pageOf(request, response, (text) => text);
+  if (page === undefined) return;
+  const { items, next } = await store.listSessions({ appName, userId }, page);
+  response.json({
+    sessions: items.map(({ id, createdAtMs, updatedAtMs }) => ({
+      id,
+      appName,
+      userId,
+      createdAt: new Date(createdAtMs).toISOString(),
+      updatedAt: new Date(updatedAtMs).toISOString(),
+    })),
+    ...(next !== undefined && { next }),
+  });
+}
+
+/** Without a page the whole session with its state; with `?after=` or `?limit=` a page of its events, each with its `seq`. */
+async function showSession(store: Store, request: Request, response: Response): Promise<void> {
+  const key = keyOf(request);
+  const isPaged = request.query['after'] !== undefined || request.query['limit'] !== undefined;
+  if (isPaged) {
+    const page = pageOf(request, response, (text) => (/^\d{1,15}$/.test(text) ? Number(text) : undefined));
+    if (page === undefined) return;
+    const events = await store.listEvents(key, page);
+    if (events === undefined) return notFound(response, 'session');
+    const { items, next } = events;
+    response.json({ ...key, events: items.map(({ event }) => event), ...(next !== undefined && { next }) });
+    return;
+  }
+  const session = await store.getSession(key);
+  if (session === undefined) return notFound(response, 'session');
+  const { id, appName, userId, state, events, omittedEvents } = session;
+  response.json({ id, appName, userId, state, events, ...(omittedEvents > 0 && { omittedEvents }) });
+}
+
+async function listArtifacts(store: Store, request: Request, response: Response): Promise<void> {
+  const page = pageOf(request, response, (text) => text);
+  if (page === undefined) return;
+  const { items, next } = await store.listArtifacts(keyOf(request), page);
+  response.json({ artifacts: items, ...(next !== undefined && { next }) });
+}
+
+async function loadArtifact(store: Store, request: Request, response: Response): Promise<void> {
+  const { name = '', version } = request.params as Params;
+  if (version !== undefined && !/^\d{1,9}$/.test(version)) return notFound(response, 'version');
+  const artifact = await store.loadArtifact(
+    keyOf(request),
+    name,
+    version === undefined ? undefined : Number(version),
+  );
+  if (artifact === undefined) return notFound(response, 'artifact');
+  response.set({
+    'Content-Type': artifact.mimeType,
+    'X-Artifact-Version': String(artifact.version),
+    // What a caller or a tool made is never run as a page of ours.
+    'Content-Disposition': 'attachment',
+    'X-Content-Type-Options': 'nosniff',
+  });
+  response.send(Buffer.from(artifact.bytes));
+}
+
+function pageOf<Cursor>(
+  request: Request,
+  response: Response,
+  read: (text: string) => Cursor | undefined,
+): { after?: Cursor; limit?: number } | undefined {
+  const { after, limit } = request.query;
+  const cursor = typeof after === 'string' ? read(after) : undefined;
+  const count = limit === undefined ? undefined : Number(limit);
+  if (
+    (after !== undefined && cursor === undefined) ||
+    (count !== undefined && !(Number.isInteger(count) && count > 0))
+  ) {
+    response.status(400).json({ error: 'after must be what `next` was, and limit a whole number above 0' });
+    return undefined;
+  }
+  return { ...(cursor !== undefined && { after: cursor }), ...(count !== undefined && { limit: count }) };
+}
+
+function notFound(response: Response, what: string): void {
+  response.status(404).json({ error: `there is no such ${what}` });
+}
+
+function fail(response: Response, log: Log, error: unknown): void {
+  const isRefusal = error instanceof StoreError && error.code === 'store_refused';
+  if (!isRefusal) log.error({ cause: errorText(error) }, 'the store could not answer');
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const told = error instanceof StoreError ? error.message : 'internal error';
+  response.status(isRefusal ? 400 : 503).json({ error: told });
+}

@@ -1,0 +1,73 @@
+/**
+ * What clients are told of a run's items. Arguments, results and state stay here: of a function only its name and how far it
+ * has come.
+ */
+import type { Event } from '../event/event.js';
+import { functionCalls, functionResponses } from '../event/event.js';
+import type { RunItem } from '../event/run-stream.js';
+import type { HistoryMessage } from '../client/frame.js';
+import type { Happening } from '../wire/happening.js';
+
+/** Each run has its own: it remembers which message the functions belong to. */
+export class RunHappenings {
+  /** The agent's open message, or the last one. */
+  #agentMsg = 'm0';
+  #errors = 0;
+
+  of(item: RunItem): readonly Happening[] {
+    switch (item.type) {
+      case 'opened':
+        if (item.role === 'model') this.#agentMsg = item.msg;
+        return [];
+      case 'delta':
+        return [{ kind: 'delta', msg: item.msg, role: item.role, text: textOf(item.event) }];
+      case 'sealed':
+        return [sealed(item)];
+      case 'event':
+        return this.#ofEvent(item.event);
+      case 'over':
+        return [];
+    }
+  }
+
+  #ofEvent(event: Event): Happening[] {
+    const msg = this.#agentMsg;
+    const happenings: Happening[] = [];
+    const later = new Set(event.longRunningToolIds);
+    for (const { id = '', name } of functionCalls(event)) {
+      happenings.push({ kind: 'tool', msg, callId: id, name, state: later.has(id) ? 'pending' : 'running' });
+    }
+    for (const { id = '', name, response } of functionResponses(event)) {
+      const state = response?.['error'] === undefined ? 'done' : 'error';
+      happenings.push({ kind: 'tool', msg, callId: id, name, state });
+    }
+    if (event.errorCode !== undefined) {
+      this.#errors += 1;
+      const { errorCode: code, errorMessage: message = '' } = event;
+      happenings.push({ kind: 'error', msg: `e${this.#errors}`, code, message, fatal: false });
+    }
+    return happenings;
+  }
+}
+
+function sealed({ msg, role, event }: Extract<RunItem, { type: 'sealed' }>): Happening {
+  const text = event === undefined ? '' : textOf(event);
+  if (event === undefined || event.interrupted === true) return { kind: 'flush', msg, text };
+  return { kind: 'done', msg, role, text };
+}
+
+function textOf(event: Event): string {
+  return (event.content?.parts ?? [])
+    .map(({ text, thought }) => (thought === true ? '' : (text ?? '')))
+    .join('');
+}
+
+/** Committed messages of a session, for the first `history`. */
+export function historyMessages(events: readonly Event[]): HistoryMessage[] {
+  return events.flatMap((event) => {
+    const text = textOf(event);
+    return text === ''
+      ? []
+      : [{ msg: event.id, role: event.author === 'user' ? 'user' : 'model', text } as const];
+  });
+}
