@@ -45,6 +45,7 @@ export class Broadcast {
   #hasEnded = false;
   #lastFrameAtMs: number;
   #timer: Timer;
+  #finishing: Timer | undefined;
   #isServing = false;
   #isBehind = false;
 
@@ -113,15 +114,17 @@ export class Broadcast {
 
   #finish(watcher: Watcher): void {
     watcher.endAfterLog();
-    this.#timer.cancel();
-    this.#timer = this.#clock.setTimer(WIRE_FINISH_MAX_MS, () => {
+    this.#finishing ??= this.#clock.setTimer(WIRE_FINISH_MAX_MS, () => {
+      this.#finishing = undefined;
       for (const each of this.#watchers) each.cut();
     });
   }
 
   #remove(watcher: Watcher): void {
     this.#watchers.delete(watcher);
-    if (this.#hasEnded && this.#watchers.size === 0) this.#timer.cancel();
+    if (!this.#hasEnded || this.#watchers.size > 0) return;
+    this.#finishing?.cancel();
+    this.#finishing = undefined;
   }
 
   #canGoOn({ lastSeq, fromStart }: WatchOptions): boolean {
