@@ -103,7 +103,7 @@ export class EventWriter {
         const prepared = prepareEvent(session, event);
         return { session: prepared.session, bytes: prepared.bytes, event: prepared };
       },
-      event.id,
+      () => event.id,
     );
   }
 
@@ -141,7 +141,7 @@ export class EventWriter {
   #take(
     session: SessionKey,
     make: () => Pick<Waiting, 'session' | 'bytes' | 'event' | 'state'>,
-    eventId?: string,
+    eventIdOf: () => string | undefined = () => undefined,
   ): Promise<AppendOutcome> {
     try {
       const what = make();
@@ -164,6 +164,7 @@ export class EventWriter {
     } catch (error) {
       const refused =
         error instanceof StoreError ? error : new StoreError('store_refused', 'not one that can be stored');
+      const eventId = attempt(eventIdOf);
       this.#tell({ session, error: refused, ...(eventId !== undefined && { eventId }) });
       return Promise.resolve({ stored: false, error: refused });
     }
@@ -283,9 +284,20 @@ export class EventWriter {
   #tell(lost: LostWrite): void {
     const { code: errorCode, message: why } = lost.error;
     // One line tells of a failing database; a full queue would write thousands.
-    if (this.#lost === 0)
-      this.#options.log.error({ errorCode, why, sessionId: lost.session.id }, 'an event is not stored');
+    if (this.#lost === 0) {
+      const sessionId = attempt(() => lost.session.id);
+      this.#options.log.error({ errorCode, why, sessionId }, 'an event is not stored');
+    }
     this.#lost += 1;
-    this.#options.onLost?.(lost);
+    attempt(() => this.#options.onLost?.(lost));
+  }
+}
+
+/** What it returns, or undefined if it throws: nothing that a caller hands over may stop the writing. */
+function attempt<Result>(work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
   }
 }

@@ -61,7 +61,10 @@ function openSqlite(givenPath: string, { clock, log }: OpenStoreOptions): Opened
   try {
     makeFile(path);
   } catch (error) {
-    throw new StoreError('store_unusable', `the database file cannot be made: ${errorText(error)}`);
+    throw new StoreError(
+      'store_unusable',
+      `the database file cannot be made: ${errorText(error)}: sqlite:${path}`,
+    );
   }
   const db = new Kysely<Tables>({ dialect: new SqliteThreadDialect(new SqliteThread({ path, clock, log })) });
   return {

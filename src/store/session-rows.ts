@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { StoreError } from '../errors.js';
 import { SESSION_PAGE_MAX } from '../limits.js';
 import type { Connection, SessionTable } from './schema.js';
+import { checkName } from './stored-name.js';
 import type { Page, PageRequest, SessionKey, SessionSummary } from './store.js';
 
 /** `false`: it was there already. */
@@ -65,7 +66,7 @@ export interface SessionFilter {
   readonly userId?: string;
 }
 
-const cursorSchema = z.tuple([z.number(), z.string(), z.string(), z.string()]);
+const cursorSchema = z.tuple([z.int(), z.string(), z.string(), z.string()]);
 type Cursor = z.infer<typeof cursorSchema>;
 
 export async function pageOfSessions(
@@ -104,7 +105,9 @@ function writeCursor({
 
 function readCursor(cursor: string): Cursor {
   try {
-    return cursorSchema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
+    const read = cursorSchema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
+    for (const name of read.slice(1)) checkName('a name in the cursor', name);
+    return read;
   } catch {
     throw new StoreError('store_refused', 'the cursor is not one that a page of sessions gave');
   }

@@ -11,7 +11,7 @@ import { appendBatch, newestEvents, noSession, readEvent, rowsAfter } from './ev
 import { prepareEvent, stateChanges, type PreparedEvent } from './prepared-event.js';
 import { findSession, insertSession, pageOfSessions, summaryOf, touchSession } from './session-rows.js';
 import { readState, writeState } from './state-rows.js';
-import { checkName, checkSession } from './stored-name.js';
+import { checkFilter, checkName, checkSession } from './stored-name.js';
 import type {
   AppendOutcome,
   Artifact,
@@ -30,6 +30,9 @@ import type {
 import { exportLines } from './store-export.js';
 import { importLines } from './store-import.js';
 import type { Transactions } from './transactions.js';
+
+/** The column holds 32 bits. */
+const VERSION_END = 2 ** 31;
 
 export interface SqlStoreOptions {
   readonly transactions: Transactions;
@@ -78,6 +81,7 @@ export class SqlStore implements Store {
     filter: { readonly appName?: string; readonly userId?: string },
     page: PageRequest<string> = {},
   ): Promise<Page<SessionSummary, string>> {
+    checkFilter(filter);
     checkLimit(page.limit);
     return this.#transactions.direct((db) => pageOfSessions(db, filter, page));
   }
@@ -114,6 +118,7 @@ export class SqlStore implements Store {
     return this.#transactions.snapshot(async (connection) => {
       const found = await findSession(connection, session);
       if (found === undefined) return undefined;
+      if (after >= found.last_seq) return { items: [] };
       const rows = await rowsAfter(connection, session, { after, limit });
       const last = rows.at(-1)?.seq;
       const items = rows.map(({ seq, body }) => ({ seq, event: readEvent(body) }));
@@ -147,6 +152,8 @@ export class SqlStore implements Store {
   async loadArtifact(session: SessionKey, name: string, version?: number): Promise<Artifact | undefined> {
     checkSession(session);
     checkName('the artifact name', name);
+    if (version !== undefined && !(Number.isInteger(version) && version >= 0 && version < VERSION_END))
+      return undefined;
     return this.#transactions.direct((db) => findArtifact(db, session, { name, version }));
   }
 
@@ -156,6 +163,7 @@ export class SqlStore implements Store {
   ): Promise<Page<ArtifactSummary, string>> {
     checkSession(session);
     checkLimit(page.limit);
+    if (page.after !== undefined) checkName('the cursor', page.after);
     return this.#transactions.direct((db) => pageOfArtifacts(db, session, page));
   }
 
@@ -167,6 +175,7 @@ export class SqlStore implements Store {
 
   async deleteUser(app: { readonly appName: string } | 'all', userId: string): Promise<DeletedCounts> {
     checkName('the user id', userId);
+    if (app !== 'all') checkName('the app name', app.appName);
     const appName = app === 'all' ? undefined : app.appName;
     return this.#deleting(() =>
       deleteUserRows((work) => this.#transactions.change(work), { appName, userId }),
@@ -174,6 +183,7 @@ export class SqlStore implements Store {
   }
 
   async *exportSessions(filter: ExportFilter = {}): AsyncGenerator<string> {
+    checkFilter(filter);
     const lines = exportLines((work) => this.#transactions.direct(work), filter);
     for await (const line of lines) yield JSON.stringify(line);
   }

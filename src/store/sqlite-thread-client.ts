@@ -53,7 +53,7 @@ export class SqliteThread {
     this.#options = options;
   }
 
-  /** Rises with each new thread. */
+  /** Rises when a thread is lost. */
   get generation(): number {
     return this.#generation;
   }
@@ -85,7 +85,6 @@ export class SqliteThread {
 
   #start(): Worker {
     const { path, threadUrl } = this.#options;
-    this.#generation += 1;
     const url = threadUrl ?? new URL('./sqlite-thread.mjs', import.meta.url);
     const worker = new Worker(url, {
       execArgv: [],
@@ -140,6 +139,7 @@ export class SqliteThread {
     this.#options.log.warn({ why }, "SQLite's thread is replaced");
     const worker = this.#worker;
     this.#worker = undefined;
+    this.#generation += 1;
     const failed = [...this.#waiting.values()];
     this.#waiting.clear();
     this.#watch?.cancel();

@@ -35,10 +35,10 @@ const BY_CODE: readonly (readonly [pattern: RegExp, code: FailureCode, text: str
 
 /** pg's own errors carry no code. */
 const BY_TEXT: readonly (readonly [pattern: RegExp, code: FailureCode, text: string])[] = [
+  [/does not support SSL/, 'store_unusable', 'the database server speaks no TLS, which its address asks for'],
   [/timeout|did not answer in time/i, 'store_failed', 'the database did not answer in time'],
   [/Unable to open connection to local database/, 'store_unusable', 'the database file cannot be opened'],
   [/connection|not queryable|pool/i, 'store_failed', 'the connection to the database broke'],
-  [/does not support SSL/, 'store_unusable', 'the database server speaks no TLS, which its address asks for'],
   [/password|SASL|SCRAM/, 'store_unusable', 'the database refused the login'],
   [/database is closed|driver has already been destroyed/, 'store_failed', 'the store is closed'],
 ];

@@ -30,3 +30,15 @@ export function checkSession({ appName, userId, id }: SessionKey): void {
   checkName('the user id', userId);
   checkName('the session id', id);
 }
+
+/** @throws StoreError `store_refused` */
+export function checkFilter({
+  appName,
+  userId,
+}: {
+  readonly appName?: string;
+  readonly userId?: string;
+}): void {
+  if (appName !== undefined) checkName('the app name', appName);
+  if (userId !== undefined) checkName('the user id', userId);
+}

@@ -1,0 +1,53 @@
+/**
+ * Runs a process that stores events, kills it without warning, and holds what it reported against what the database has.
+ */
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { silentLog } from '../../src/observe/log.js';
+import { openStore } from '../../src/store/open-store.js';
+import { WallClock } from './store-fixture.js';
+
+const program = fileURLToPath(new URL('./append-until-killed.mjs', import.meta.url));
+
+/** What it told until it was killed, after at least `linesMin` lines. */
+async function linesUntilKilled(url: string, { first, linesMin }: { first: number; linesMin: number }) {
+  const child = spawn(process.execPath, [program, url, String(first)], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  let complained = '';
+  child.stderr.on('data', (chunk: Buffer) => (complained += chunk.toString()));
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (chunk: Buffer) => {
+      said += chunk.toString();
+      if (said.split('\n').length > linesMin) child.kill('SIGKILL');
+    });
+    child.on('close', (_, signal) => {
+      if (signal === 'SIGKILL') resolve();
+      else reject(new Error(`the process ended by itself: ${complained}`));
+    });
+  });
+  return said.split('\n').filter((line) => line !== '');
+}
+
+/** Every event that was reported is stored, none in part, in order and with its state, however often the process is killed. */
+export async function expectNothingLost(url: string): Promise<void> {
+  const reported = new Map<string, string[]>();
+  for (let round = 0; round < 3; round += 1) {
+    const lines = await linesUntilKilled(url, { first: round * 1_000_000, linesMin: 150 });
+    for (const line of lines) {
+      const [session = '', id = '', seq = ''] = line.split(' ');
+      reported.set(session, [...(reported.get(session) ?? []), `${seq} ${id}`]);
+    }
+    const store = await openStore(url, { clock: new WallClock(), log: silentLog });
+    for (const [id, events] of reported) {
+      const session = await store.getSession({ appName: 'support', userId: 'ada', id });
+      const stored = session?.events.map((event, at) => `${at + 1} ${event.id}`) ?? [];
+      expect(stored).toEqual(expect.arrayContaining(events));
+      // At most one a session was stored and not reported: each waits for the one before.
+      expect(stored.length - events.length).toBeLessThanOrEqual(round + 1);
+      expect(session?.state['last']).toBe(session?.events.at(-1)?.timestamp);
+    }
+    await store.close();
+  }
+  expect(reported.size).toBe(4);
+}
