@@ -88,7 +88,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       prompts: loadPrompts(),
       modelName: model.name,
       ...(openTap && { openTap }),
-      openRun: (call, run) => runs.followCall(call, run),
+      openRun: (call, run, history) => runs.followCall(call, run, history),
       callMaxMs: config.MAX_CALL_MINUTES * 60_000,
       idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
       greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
@@ -162,7 +162,7 @@ function createTextRuns(
   { store, writer, generate }: Keeping,
   { agents, runs, clock, log }: { agents: AgentCatalog; runs: Runs; clock: Clock; log: Log },
 ): TextRuns {
-  const isBusy = (sessionId: string): boolean => runs.isRunning(sessionId);
+  const isBusy: ConstructorParameters<typeof TextRuns>[0]['isBusy'] = (session) => runs.isRunning(session);
   return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, clock, log });
 }
 

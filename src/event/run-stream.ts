@@ -20,6 +20,8 @@ export type RunItem =
   | { readonly type: 'sealed'; readonly msg: string; readonly role: Role; readonly event: Event | undefined }
   /** Function calls and responses, errors, control. */
   | { readonly type: 'event'; readonly event: Event }
+  /** Input is taken from now on, or again. */
+  | { readonly type: 'ready' }
   /** The last item. */
   | { readonly type: 'over' };
 

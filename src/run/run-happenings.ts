@@ -25,6 +25,8 @@ export class RunHappenings {
         return [sealed(item)];
       case 'event':
         return this.#ofEvent(item.event);
+      case 'ready':
+        return [{ kind: 'ready' }];
       case 'over':
         return [];
     }

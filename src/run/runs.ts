@@ -12,7 +12,7 @@ import type { Log } from '../observe/log.js';
 import type { EventWriter } from '../store/event-writer.js';
 import type { SessionKey } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
-import { RunHappenings } from './run-happenings.js';
+import { historyMessages, RunHappenings } from './run-happenings.js';
 
 export interface RunsOptions {
   readonly writer: Pick<EventWriter, 'createSession' | 'append'>;
@@ -21,6 +21,7 @@ export interface RunsOptions {
 }
 
 interface Followed {
+  readonly session: SessionKey;
   readonly broadcast: Broadcast;
   /** Until it is forgotten; undefined while the run is going on. */
   forgetting: Timer | undefined;
@@ -28,21 +29,21 @@ interface Followed {
 
 export class Runs {
   readonly #options: RunsOptions;
-  readonly #bySession = new Map<string, Followed>();
+  readonly #byCall = new Map<string, Followed>();
 
   constructor(options: RunsOptions) {
     this.#options = options;
   }
 
-  /** Follows a call. Its session is made where there is none. */
-  followCall(call: AgentContext, run: RunStream): void {
+  /** Follows a call. Its session is made where there is none; `history` is what it holds already. */
+  followCall(call: AgentContext, run: RunStream, history: readonly Event[] = []): void {
     const { writer, clock, log } = this.#options;
     const session: SessionKey = { appName: call.appName, userId: call.userId, id: call.sessionId };
     void writer.createSession(session);
-    const broadcast = new Broadcast({ clock });
-    const followed: Followed = { broadcast, forgetting: undefined };
-    this.#forget(call.sessionId);
-    this.#bySession.set(call.sessionId, followed);
+    const broadcast = new Broadcast({ clock, stored: historyMessages(history) });
+    const followed: Followed = { session, broadcast, forgetting: undefined };
+    this.#forget(call.callSid);
+    this.#byCall.set(call.callSid, followed);
     const happenings = new RunHappenings();
     const order = new SpokenOrder((event) => this.#commit(session, event, broadcast));
     run.listen((item) => order.hear(item));
@@ -50,24 +51,28 @@ export class Runs {
     run.listen((item) => {
       if (item.type !== 'over') return;
       broadcast.end();
-      followed.forgetting = clock.setTimer(RUN_KEPT_AFTER_END_MS, () => this.#forget(call.sessionId));
+      followed.forgetting = clock.setTimer(RUN_KEPT_AFTER_END_MS, () => this.#forget(call.callSid));
       log.debug({ callSid: call.callSid }, 'the run of a call is over');
     });
   }
 
   /** What can be watched of a call that is going on or has just ended. */
-  broadcastOf(sessionId: string): Broadcast | undefined {
-    return this.#bySession.get(sessionId)?.broadcast;
+  broadcastOf(callSid: string): Broadcast | undefined {
+    return this.#byCall.get(callSid)?.broadcast;
   }
 
-  isRunning(sessionId: string): boolean {
-    const followed = this.#bySession.get(sessionId);
-    return followed !== undefined && followed.forgetting === undefined;
+  /** Whether a call is going on in that session. */
+  isRunning({ appName, userId, id }: SessionKey): boolean {
+    for (const { session, forgetting } of this.#byCall.values()) {
+      const isSame = session.id === id && session.userId === userId && session.appName === appName;
+      if (isSame && forgetting === undefined) return true;
+    }
+    return false;
   }
 
   /** Runs that are going on, and watchers of all. */
   counts(): Readonly<Record<string, number>> {
-    const all = [...this.#bySession.values()];
+    const all = [...this.#byCall.values()];
     return {
       runs: all.filter(({ forgetting }) => forgetting === undefined).length,
       watchers: all.reduce((sum, { broadcast }) => sum + broadcast.watchers, 0),
@@ -75,15 +80,15 @@ export class Runs {
   }
 
   close(): void {
-    for (const sessionId of this.#bySession.keys()) this.#forget(sessionId);
+    for (const callSid of this.#byCall.keys()) this.#forget(callSid);
   }
 
-  #forget(sessionId: string): void {
-    const followed = this.#bySession.get(sessionId);
+  #forget(callSid: string): void {
+    const followed = this.#byCall.get(callSid);
     if (followed === undefined) return;
     followed.forgetting?.cancel();
     followed.broadcast.end();
-    this.#bySession.delete(sessionId);
+    this.#byCall.delete(callSid);
   }
 
   /** A loss is logged by the writer; whoever watches learns that the history has a hole, and the call goes on. */
