@@ -367,7 +367,7 @@ export class Call {
         this.#idle.start();
         this.#timers.arm('greetingStart', GREETING_START_MAX_MS);
         if (this.#isWeb) this.#run.ready();
-        return this.#greet();
+        return this.#conversation.greet(this.#options.agent.greeting);
       case 'dropStream':
         return this.#dropStream();
       case 'welcomeBack':
@@ -411,13 +411,10 @@ export class Call {
     });
   }
 
-  #greet(): void {
-    this.#conversation.greet(this.#options.agent.greeting);
-  }
-
   /** Some models ignore a text now and then: the greeting is asked for once more, not left to the idle reprompt. */
   #greetAgain(): void {
-    if (this.#state.name === 'live' && this.#conversation.awaitsGreeting) this.#greet();
+    if (this.#state.name === 'live' && this.#conversation.awaitsGreeting)
+      this.#conversation.greet(this.#options.agent.greeting);
   }
 
   #onToolCall(functionCalls: readonly FunctionCall[]): void {
