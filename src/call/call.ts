@@ -372,7 +372,6 @@ export class Call {
         return this.#dropStream();
       case 'welcomeBack':
         this.#idle.start();
-        if (this.#isWeb) this.#run.ready();
         return this.#conversation.welcomeBack();
       case 'arm':
         return this.#arm(effect.timer);

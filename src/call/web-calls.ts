@@ -24,6 +24,8 @@ export interface WebLine {
   readonly callSid: string;
   readonly listener: MediaStreamListener;
   readonly scope: SocketScope;
+  /** The model is there: a client that comes back has nothing to wait for. */
+  readonly isReady: boolean;
   /** Takes what the user typed. False: too much waits, or it is over. */
   type(text: string): boolean;
   /** Gives the model a picture. False: there is no model now, or it takes none. */
@@ -110,6 +112,7 @@ function lineOf(call: Call, stream: MediaStream): WebLine | WebRefusal {
   return {
     ...accepted,
     callSid: call.callSid,
+    isReady: call.model !== undefined,
     type(text) {
       if (!call.mayType) return false;
       call.enter();

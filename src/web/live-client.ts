@@ -53,10 +53,14 @@ export class LiveClient {
   readonly #rates: ClientRates;
   #state: 'unstarted' | 'opening' | 'joined' | 'over' = 'unstarted';
   #joined: Joined | undefined;
+  /** What had been read from the network before it was paused: no more than one reading brings. */
+  #early: (readonly [data: Buffer, isBinary: boolean])[] = [];
   #startTimer: Timer;
   #watchdog: Timer | undefined;
   #heardAtMs: number;
   #faults = 0;
+  /** It sent what is no WebSocket, or too long a message, and was closed for that. */
+  #brokeProtocol = false;
 
   constructor(parts: LiveClientParts) {
     this.#parts = parts;
@@ -70,6 +74,9 @@ export class LiveClient {
     ws.on('ping', () => this.#heard());
     ws.on('pong', () => this.#heard());
     ws.on('close', (code) => this.#gone(code));
+    ws.on('error', (error) => {
+      this.#brokeProtocol = Reflect.get(error, 'code')?.toString().startsWith('WS_ERR_') ?? false;
+    });
     this.#watch(CARRIER_PING_INTERVAL_MS);
   }
 
@@ -100,6 +107,12 @@ export class LiveClient {
     }
     // Bulk goes first, unread.
     if (isTooFast && data.length > SMALL_BYTES_MAX) return;
+    if (this.#state === 'opening') this.#early.push([data, isBinary]);
+    else this.#read(data, isBinary);
+  }
+
+  #read(data: Buffer, isBinary: boolean): void {
+    if (this.#state === 'over') return;
     const message = isBinary
       ? ({ type: 'fault', message: 'a message must be text' } as const)
       : readClientMessage(data.toString());
@@ -115,15 +128,16 @@ export class LiveClient {
     const { ws, clock, open, log } = this.#parts;
     this.#startTimer.cancel();
     this.#state = 'opening';
-    // What the client sends meanwhile waits in the network: texts must not be lost.
+    // What the client sends meanwhile waits, most of it in the network: texts must not be lost.
     ws.pause();
     const { userId, sessionId, audio } = start;
     const stream = new WebMediaStream({ socket: ws, format: audio, clock });
     open({ userId, sessionId }, stream).then(
       (opened) => {
-        ws.resume();
         if ('refused' in opened) this.#refuse(opened);
         else this.#join(opened, stream, start);
+        for (const early of this.#early.splice(0)) this.#read(...early);
+        ws.resume();
       },
       (error: unknown) => {
         log.error({ cause: errorText(error) }, 'a live conversation could not be opened');
@@ -149,7 +163,7 @@ export class LiveClient {
     onJoined(line.callSid);
     if (!broadcast.watch(new LiveSocketSink(ws))) {
       this.#hangUp({ code: 'run_refused', refused: 'the conversation has too many watchers' });
-    }
+    } else if (line.isReady) broadcast.publish({ kind: 'ready' });
   }
 
   #take({ line, sound }: Joined, message: ClientMessage): void {
@@ -242,7 +256,7 @@ export class LiveClient {
       const { line, stream, sound } = joined;
       line.scope.clock.enter();
       sound?.release();
-      if (code !== ABNORMAL) line.listener.onStop();
+      if (code !== ABNORMAL || this.#brokeProtocol) line.listener.onStop();
       stream.lost(code);
     }
     this.#parts.onGone();

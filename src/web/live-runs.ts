@@ -16,6 +16,8 @@ export interface LiveLine {
   readonly callSid: string;
   readonly listener: MediaStreamListener;
   readonly scope: SocketScope;
+  /** The model is there already. */
+  readonly isReady: boolean;
   /** Takes what the user typed. False: too much waits, or it is over. */
   type(text: string): boolean;
   /** Gives the model a picture. False: there is no model now, or it takes none. */
