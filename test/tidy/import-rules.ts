@@ -75,6 +75,7 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   'doctor-number.ts': { values: ['doctor-finding.ts', 'telephony'], types: ['config.ts'] },
   'doctor-finding.ts': { values: [], types: [] },
   'main.ts': OUTER_REACH,
+  'store-command.ts': { values: [...LEAVES, 'config.ts', 'store', 'observe'], types: [] },
 };
 
 /** Packages that stay in their parts, types too. */
