@@ -58,15 +58,15 @@ export class SqliteThread {
     return this.#generation;
   }
 
-  /** Rejects with SqliteFailure. */
-  ask(sql: string, parameters: readonly unknown[] = []): Promise<SqliteAnswer> {
+  /** Runs a statement, after `begin` where it is given. Rejects with SqliteFailure. */
+  ask(sql: string, parameters: readonly unknown[] = [], begin?: string): Promise<SqliteAnswer> {
     if (this.#closed) return Promise.reject(new SqliteFailure('', 'the database is closed'));
     const worker = (this.#worker ??= this.#start());
     return new Promise((resolve, reject) => {
       const id = this.#nextId++;
       this.#waiting.set(id, { resolve, reject });
       worker.ref();
-      worker.postMessage({ id, sql, parameters }, []);
+      worker.postMessage({ id, sql, parameters, begin }, []);
       this.#watch ??= this.#startWatch(this.#answers);
     });
   }
