@@ -1,7 +1,7 @@
 /**
  * Random operations on a store, each an instruction that any store can be given, and what it answers.
  */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import type { Event, JsonObject } from '../../src/event/event.js';
 import type { SessionKey, Store } from '../../src/store/store.js';
 import type { StoreModel } from './store-model.js';
