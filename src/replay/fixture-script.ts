@@ -33,13 +33,14 @@ export async function scriptOf(fixture: Fixture): Promise<Moment[]> {
   const moments: Moment[] = [];
   for (const line of fixture.lines) {
     if (line.dir === 'out') continue;
+    if (line.leg === 'model' && silencesModel(line)) takeBack(moments, line);
     if (line.leg === 'phone' && line.play !== undefined) {
       moments.push(...mouthOf(mouths, line).play(line, await sounds.ofCaller(line.play), moments));
     } else if (line.leg === 'model' && line.say !== undefined) {
       moments.push(...spoken(line, line.say, await sounds.ofModel(line.say)));
     } else {
       if (line.leg === 'phone' && line.open !== undefined) mouthOf(mouths, line).openedAt = line.at;
-      if (line.leg === 'phone' && endsStream(line)) mouthOf(mouths, line).close(line, moments);
+      if (line.leg === 'phone' && endsStream(line)) takeBack(moments, line);
       moments.push({ at: line.at, line, written: line });
     }
   }
@@ -51,6 +52,22 @@ export async function scriptOf(fixture: Fixture): Promise<Moment[]> {
 
 function endsStream({ message, close, cut }: PhoneLine): boolean {
   return close !== undefined || cut !== undefined || message?.['event'] === 'stop';
+}
+
+/** A model that was interrupted, or is gone, says no more of what a line has it say. */
+function silencesModel({ message, close, cut }: ModelLine): boolean {
+  const content = message?.['serverContent'];
+  const isInterrupted = typeof content === 'object' && content !== null && 'interrupted' in content;
+  return isInterrupted || close !== undefined || cut !== undefined;
+}
+
+/** What a line before `line` would still say on its socket, from its time on, is not said. */
+function takeBack(before: Moment[], { at, leg, conn }: SocketLine): void {
+  for (let index = before.length - 1; index >= 0; index -= 1) {
+    const moment = before[index];
+    if (moment === undefined || moment.at < at || moment.written !== undefined) continue;
+    if (moment.line.leg === leg && moment.line.conn === conn) before.splice(index, 1);
+  }
 }
 
 function mouthOf(mouths: Map<number, Mouth>, line: PhoneLine): Mouth {
@@ -113,7 +130,7 @@ class Mouth {
   play(line: PhoneLine, sound: Uint8Array, before: Moment[]): Moment[] {
     const { at, leg, dir, conn } = line;
     // A line that begins while the one before is still being said cuts it short.
-    if (at < this.#freeAt) this.#takeBack(at, line, before);
+    if (at < this.#freeAt) takeBack(before, line);
     const frames = Math.floor(sound.length / MULAW_FRAME_BYTES);
     this.#freeAt = at + frames * FRAME_MS;
     return Array.from({ length: frames }, (_, index): Moment => {
@@ -134,19 +151,6 @@ class Mouth {
       };
     });
   }
-
-  /** The line is over: the caller says no more on it. */
-  close(line: PhoneLine, before: Moment[]): void {
-    this.#takeBack(line.at, line, before);
-  }
-
-  #takeBack(at: number, { conn }: PhoneLine, before: Moment[]): void {
-    for (let index = before.length - 1; index >= 0; index -= 1) {
-      const moment = before[index];
-      if (moment === undefined || moment.at < at || moment.written !== undefined) continue;
-      if (moment.line.leg === 'phone' && moment.line.conn === conn) before.splice(index, 1);
-    }
-  }
 }
 
 /** Sound faster than real time with its words, and what follows it. */
@@ -165,7 +169,7 @@ function spoken(line: ModelLine, say: NonNullable<ModelLine['say']>, sound: Int1
   };
   const samples = say.chunkMs * MODEL_SAMPLES_PER_MS;
   const chunks = Math.max(1, Math.ceil(sound.length / samples));
-  const words = say.text.match(/\S+\s*/g) ?? [];
+  const words = say.text.match(/^\s+\S+\s*|\S+\s*/g) ?? [];
   for (let chunk = 0; chunk < chunks; chunk += 1) {
     const at = line.at + chunk * say.everyMs;
     const piece = sound.subarray(chunk * samples, (chunk + 1) * samples);

@@ -138,10 +138,10 @@ class Replay {
     if (isMark && this.#options.playsMarks === true) return;
     if (written !== undefined) this.#lines.push(written);
     const said = this.#deliver(line);
-    // Sound is handled where it is read; everything else may have consequences that take turns of the event loop. A
-    // caller may go on speaking into a line that the server has closed.
+    // Sound is handled where it is read; everything else may have consequences that take turns of the event loop. Who
+    // is speaking may go on for a while into a line that the server has closed.
     if (line.leg === 'phone' && line.message?.['event'] === 'media') return;
-    if (!said) this.#unsaid.push(written ?? line);
+    if (!said && written !== undefined) this.#unsaid.push(written);
     await this.#settle();
   }
 
