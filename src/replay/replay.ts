@@ -196,7 +196,7 @@ class Replay {
     const conn = this.#models.length + 1;
     const model = new ReplayedSocket({
       side: 'server',
-      toLine: (text) => modelOutput(text, (words) => this.#phone.redaction.sentence(words)),
+      toLine: (text) => modelOutput(text, (words) => this.#phone.redaction.toModel(words)),
       note: (line) => {
         if (line.sound === undefined) this.#stir();
         this.#note({ leg: 'model', dir: 'out', ...(conn > 1 && { conn }), ...line });
