@@ -3,6 +3,7 @@
  * sound that a line names by its file (`play`, `say`) taken apart into the messages in which it travels.
  */
 import { dirname, resolve } from 'node:path';
+import { errorText, FixtureError } from '../errors.js';
 import type { Fixture, FixtureLine, SocketLine } from '../fixture/fixture-format.js';
 import { mulawToPcm16 } from '../fixture/mulaw-table.js';
 import { FRAME_MS, MULAW_BYTES_PER_MS, MULAW_FRAME_BYTES, MULAW_SILENCE } from '../limits.js';
@@ -26,18 +27,18 @@ const BUZZ_PEAK = 6000;
 type PhoneLine = Extract<FixtureLine, { leg: 'phone' }>;
 type ModelLine = Extract<FixtureLine, { leg: 'model' }>;
 
-/** @throws AudioError for a sound file that cannot be read. */
+/** @throws FixtureError `fixture_invalid`, naming the line, for a sound file that cannot be read. */
 export async function scriptOf(fixture: Fixture): Promise<Moment[]> {
-  const sounds = new Sounds(dirname(fixture.path));
+  const sounds = new Sounds(fixture);
   const mouths = new Map<number, Mouth>();
   const moments: Moment[] = [];
   for (const line of fixture.lines) {
     if (line.dir === 'out') continue;
     if (line.leg === 'model' && silencesModel(line)) takeBack(moments, line);
     if (line.leg === 'phone' && line.play !== undefined) {
-      moments.push(...mouthOf(mouths, line).play(line, await sounds.ofCaller(line.play), moments));
+      moments.push(...mouthOf(mouths, line).play(line, await sounds.ofCaller(line, line.play), moments));
     } else if (line.leg === 'model' && line.say !== undefined) {
-      moments.push(...spoken(line, line.say, await sounds.ofModel(line.say)));
+      moments.push(...spoken(line, line.say, await sounds.ofModel(line, line.say)));
     } else {
       if (line.leg === 'phone' && line.open !== undefined) mouthOf(mouths, line).openedAt = line.at;
       if (line.leg === 'phone' && endsStream(line)) takeBack(moments, line);
@@ -79,38 +80,45 @@ function mouthOf(mouths: Map<number, Mouth>, line: PhoneLine): Mouth {
 
 /** Sounds by their names in the lines, each file read once. */
 class Sounds {
-  readonly #folder: string;
+  readonly #fixture: Fixture;
   readonly #files = new Map<string, Promise<Uint8Array>>();
 
-  constructor(folder: string) {
-    this.#folder = folder;
+  constructor(fixture: Fixture) {
+    this.#fixture = fixture;
   }
 
   /** 8 kHz mu-law. */
-  async ofCaller(play: NonNullable<PhoneLine['play']>): Promise<Uint8Array> {
+  async ofCaller(line: PhoneLine, play: NonNullable<PhoneLine['play']>): Promise<Uint8Array> {
     if ('silenceMs' in play) return new Uint8Array(play.silenceMs * MULAW_BYTES_PER_MS).fill(MULAW_SILENCE);
-    const sound = await this.#file(play.file);
+    const sound = await this.#file(line, play.file);
     const from = (play.fromMs ?? 0) * MULAW_BYTES_PER_MS;
     return sound.subarray(from, play.ms === undefined ? undefined : from + play.ms * MULAW_BYTES_PER_MS);
   }
 
   /** 24 kHz PCM16: a telephone sound with each sample three times, or the buzz. */
-  async ofModel(say: NonNullable<ModelLine['say']>): Promise<Int16Array> {
+  async ofModel(line: ModelLine, say: NonNullable<ModelLine['say']>): Promise<Int16Array> {
     if (say.file === undefined) {
       return Int16Array.from({ length: (say.ms ?? 1000) * MODEL_SAMPLES_PER_MS }, (_, at) => buzz(at));
     }
-    const sound = await this.#file(say.file);
+    const sound = await this.#file(line, say.file);
     const all = Int16Array.from({ length: sound.length * 3 }, (_, at) =>
       mulawToPcm16(sound[Math.floor(at / 3)] ?? 0),
     );
     return say.ms === undefined ? all : all.subarray(0, say.ms * MODEL_SAMPLES_PER_MS);
   }
 
-  #file(name: string): Promise<Uint8Array> {
-    const path = resolve(this.#folder, name);
+  async #file(line: FixtureLine, name: string): Promise<Uint8Array> {
+    const { path: fixturePath, lines } = this.#fixture;
+    const path = resolve(dirname(fixturePath), name);
     const known = this.#files.get(path) ?? readCallerSound(path);
     this.#files.set(path, known);
-    return known;
+    try {
+      return await known;
+    } catch (error) {
+      // The header is the first row.
+      const place = `${fixturePath}:${lines.indexOf(line) + 2}`;
+      throw new FixtureError('fixture_invalid', `${place}: ${errorText(error)}`, { cause: error });
+    }
   }
 }
 

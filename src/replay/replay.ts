@@ -42,7 +42,7 @@ interface RestWaiter {
   readonly reject: (error: Error) => void;
 }
 
-/** @throws AudioError for a sound file of the fixture's that cannot be read. */
+/** @throws FixtureError `fixture_invalid` for a sound file of the fixture's that cannot be read. */
 export async function replay(fixture: Fixture, options: ReplayOptions): Promise<ReplayResult> {
   const moments = await scriptOf(fixture);
   return new Replay(fixture, options).run(moments);
