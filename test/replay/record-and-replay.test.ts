@@ -65,11 +65,16 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'earshot-record-'));
   callSid = await placeCall(folder);
   files = await readdir(join(folder, 'recordings'));
-  const path = join(folder, 'recordings', files[0] ?? '');
-  text = await readFile(path, 'utf8');
-  recorded = await readFixture(path);
+  recorded = await recordingIn(folder);
+  text = await readFile(recorded.path, 'utf8');
 }, 60_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** The one recording in a server's folder. */
+async function recordingIn(dataDir: string): Promise<Fixture> {
+  const [name = ''] = await readdir(join(dataDir, 'recordings'));
+  return readFixture(join(dataDir, 'recordings', name));
+}
 
 async function replayed(change: { header?: Partial<FixtureHeader>; agent?: string }): Promise<Comparison> {
   const fixture = { ...recorded, header: { ...recorded.header, ...change.header } };
@@ -151,5 +156,31 @@ describe('a call that was recorded over real sockets', () => {
     const comparison = await replayed({ header: { model: 'another-model' } });
     expect(comparison.differences).toBe(2);
     expect(told(comparison).find((row) => row.startsWith('+'))).toContain('models/another-model');
+  });
+});
+
+describe('a recorded call whose model cannot be reached', () => {
+  // The clip begins within the message that opens the stream.
+  it('holds the first sound that went out, and replays green', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'earshot-record-'));
+    const nobody = { GEMINI_API_KEY: 'key', GOOGLE_GEMINI_BASE_URL: 'http://127.0.0.1:9' };
+    const config = readConfig({ PORT: '0', DATA_DIR: dataDir, RECORD_CALLS: 'fixture', ...nobody });
+    const server = await startServer(config, { clock: systemClock, log: silentLog });
+    const phone = new Phone({ clock: systemClock, url: server.url });
+    const over = phone.call();
+    while (phone.elapsedMs < 500) {
+      await new Promise<void>((resolve) => {
+        systemClock.setTimer(20, resolve);
+      });
+    }
+    phone.hangUp();
+    await over;
+    await server.close();
+    const fixture = await recordingIn(dataDir);
+    await rm(dataDir, { recursive: true });
+    expect(fixture.lines.some((line) => line.leg === 'phone' && line.sound !== undefined)).toBe(true);
+    const { lines, unsaid } = await replay(fixture, { agents: await new AgentShelf().of(fixture) });
+    expect(dialogueDiff(fixture.lines, compareReplay(fixture.lines, lines))).toBe('');
+    expect(unsaid).toEqual([]);
   });
 });
