@@ -13,7 +13,7 @@ import { REPLAY_CALLS_MAX, REPLAY_SETTLE_TURNS_MAX, REPLAY_TAIL_MAX_MS } from '.
 import { createGeminiConnectLive } from '../model/gemini-connect.js';
 import { type Log, silentLog } from '../observe/log.js';
 import { buildSwitchboard, type Switchboard } from '../switchboard.js';
-import { TwilioCallControl } from '../telephony/twilio-call-control.js';
+import { RECORDED_JITTER, TwilioCallControl } from '../telephony/twilio-call-control.js';
 import type { RestRequest } from '../telephony/twilio-rest.js';
 import { scriptOf, type Moment } from './fixture-script.js';
 import { ReplayedPhone } from './replayed-phone.js';
@@ -248,7 +248,7 @@ class Replay {
       edge: undefined,
       apiBaseUrl: undefined,
       transport: (request) => this.#request(request),
-      random: () => 0.5,
+      random: () => RECORDED_JITTER,
       log,
     });
     return buildSwitchboard({
