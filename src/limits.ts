@@ -16,9 +16,9 @@ export const MULAW_SILENCE = 0xff;
 
 // --- Call fixtures ------------------------------------------------------------------------------------------
 
-/** The largest fixture, written or read: over an hour of a call in which the agent speaks half of the time. */
+/** The largest fixture, written or read: 58 minutes of a call in which the agent speaks half of the time. */
 export const FIXTURE_MAX_BYTES = 200 * 2 ** 20;
-/** What the disk may be behind: some 80 s of one call. */
+/** What the disk may be behind: 46 s of a call in which the agent speaks. */
 export const FIXTURE_UNWRITTEN_MAX_BYTES = 4 * 2 ** 20;
 /** After a call has ended its last webhooks are still recorded: the carrier sends them within a second or two. */
 export const FIXTURE_LINGER_MS = 10_000;

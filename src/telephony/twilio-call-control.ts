@@ -47,6 +47,7 @@ export class TwilioCallControl implements CallControl {
   /** Throws what the twilio library throws for an account sid that is not one. */
   constructor(options: TwilioCallControlOptions) {
     this.#options = options;
+    // Each call makes a client of its own, which is heard by its recorder; this one only shows early whether it can be made.
     createRestClient(options, HANG_UP_ATTEMPT_MAX_MS);
   }
 
