@@ -21,7 +21,7 @@ import {
 } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import type { CarrierAnomalies } from './carrier-anomaly.js';
-import { parseCarrierMessage, type CarrierMessage } from './carrier-message.js';
+import { parseCarrierMessage, plainMarkName, type CarrierMessage } from './carrier-message.js';
 import type { MediaFrameReader } from './media-frame-reader.js';
 import type { AcceptedStream, MediaStream, MediaStreamListener, MediaStreamStart } from './media-stream.js';
 import { OutgoingFrames, textsOf } from './outgoing-frames.js';
@@ -227,14 +227,21 @@ export class TwilioMediaStream implements MediaStream {
   }
 
   #read(data: Buffer, inDebt: boolean): void {
-    if (this.#reader.read(data, this.#sidBytes)) this.#deliverMedia(this.#reader.timestampMs, inDebt);
-    else this.#deliver(parseCarrierMessage(data, this.streamSid), inDebt);
+    if (this.#reader.read(data, this.#sidBytes)) return this.#deliverMedia(this.#reader.timestampMs, inDebt);
+    const mark = plainMarkName(data, this.streamSid);
+    if (mark === undefined) this.#deliver(parseCarrierMessage(data, this.streamSid), inDebt);
+    else this.#deliverMark(mark);
   }
 
   #deliverMedia(timestampMs: number, inDebt: boolean): void {
     if (this.#stopped) this.#anomalies.note('afterStop');
     else if (inDebt) this.#anomalies.note('overRate');
     else this.#listener?.onMedia(this.#reader.mulaw, timestampMs);
+  }
+
+  #deliverMark(name: string): void {
+    if (this.#stopped) this.#anomalies.note('afterStop');
+    else this.#listener?.onMark(name);
   }
 
   #deliver(message: CarrierMessage, inDebt: boolean): void {
@@ -254,9 +261,7 @@ export class TwilioMediaStream implements MediaStream {
         else this.#listener?.onDtmf(message.digit);
         return;
       case 'mark':
-        if (this.#stopped) this.#anomalies.note('afterStop');
-        else this.#listener?.onMark(message.name);
-        return;
+        return this.#deliverMark(message.name);
       case 'stop':
         if (this.#stopped) this.#anomalies.note('afterStop');
         else {
