@@ -20,6 +20,9 @@ export const MULAW_SILENCE = 0xff;
 export const FIXTURE_MAX_BYTES = 200 * 2 ** 20;
 /** What the disk may be behind: 46 s of a call in which the agent speaks. */
 export const FIXTURE_UNWRITTEN_MAX_BYTES = 4 * 2 ** 20;
+/** A draining server keeps its doors open for this long after the last call: the carrier still asks what follows the stream,
+ * and reports the call's end. */
+export const DRAIN_LINGER_MS = 3_000;
 /** After a call has ended its last webhooks are still recorded: the carrier sends them within a second or two. */
 export const FIXTURE_LINGER_MS = 10_000;
 

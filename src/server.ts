@@ -7,12 +7,13 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { basename, dirname, extname, join, relative, resolve as absolute } from 'node:path';
 import { type AgentCatalog, loadAgents } from './agent/agent-catalog.js';
-import type { Clock } from './clock.js';
+import { type Clock, sleep } from './clock.js';
 import type { Config } from './config.js';
 import { AppError, ConfigError, errorText } from './errors.js';
 import { FIXTURE_FORMAT } from './fixture/fixture-format.js';
 import { Recordings, type RecordingsOptions } from './fixture/recordings.js';
 import { uniformRandom } from './ids.js';
+import { DRAIN_LINGER_MS } from './limits.js';
 import { createGeminiConnectLive } from './model/gemini-connect.js';
 import type { ConnectLive } from './model/live-connection.js';
 import { type Dialogue, readDialogue } from './model/rehearsal/dialogue.js';
@@ -70,7 +71,11 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
   return {
     url: addressOf(switchboard.http),
     agent: agents.default.name,
-    drain: () => switchboard.calls.drain(),
+    async drain() {
+      const hadCalls = switchboard.calls.counts()['calls'] !== 0;
+      await switchboard.calls.drain();
+      if (hadCalls) await sleep(clock, DRAIN_LINGER_MS);
+    },
     async close() {
       await switchboard.close();
       await recordings?.close();

@@ -73,6 +73,7 @@ class Replay {
       http: this.#switchboard.http,
       clock: this.#clock,
       playsMarks: options.playsMarks === true,
+      hidesDigits: fixture.header.made === 'recorded',
       note: (dir, content) => this.#note({ leg: 'phone', dir, ...content }),
       onActivity: () => this.#stir(),
     });
