@@ -30,6 +30,8 @@ export const FIXTURE_LINGER_MS = 10_000;
 export const REPLAY_CALLS_MAX = 1_000;
 /** A replayed call that was written by hand ends by itself within this, or is left as it is. */
 export const REPLAY_TAIL_MAX_MS = 60_000;
+/** Sound files that stay decoded between replays; those of the shipped calls are fewer. */
+export const REPLAY_SOUNDS_MAX = 16;
 /** Turns of the event loop in which what happened at one moment comes to rest: some twenty for a webhook. */
 export const REPLAY_SETTLE_TURNS_MAX = 1_000;
 

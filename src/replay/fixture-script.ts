@@ -6,7 +6,13 @@ import { dirname, resolve } from 'node:path';
 import { errorText, FixtureError } from '../errors.js';
 import type { Fixture, FixtureLine, SocketLine } from '../fixture/fixture-format.js';
 import { mulawToPcm16 } from '../fixture/mulaw-table.js';
-import { FRAME_MS, MULAW_BYTES_PER_MS, MULAW_FRAME_BYTES, MULAW_SILENCE } from '../limits.js';
+import {
+  FRAME_MS,
+  REPLAY_SOUNDS_MAX,
+  MULAW_BYTES_PER_MS,
+  MULAW_FRAME_BYTES,
+  MULAW_SILENCE,
+} from '../limits.js';
 import { readCallerSound } from './sound-file.js';
 
 /** One thing that happens. */
@@ -78,10 +84,9 @@ function mouthOf(mouths: Map<number, Mouth>, line: PhoneLine): Mouth {
   return mouth;
 }
 
-/** Sounds by their names in the lines, each file read once. */
+/** Sounds by their names in the lines. */
 class Sounds {
   readonly #fixture: Fixture;
-  readonly #files = new Map<string, Promise<Uint8Array>>();
 
   constructor(fixture: Fixture) {
     this.#fixture = fixture;
@@ -97,21 +102,24 @@ class Sounds {
 
   /** 24 kHz PCM16: a telephone sound with each sample three times, or the buzz. */
   async ofModel(line: ModelLine, say: NonNullable<ModelLine['say']>): Promise<Int16Array> {
-    if (say.file === undefined) {
-      return Int16Array.from({ length: (say.ms ?? 1000) * MODEL_SAMPLES_PER_MS }, (_, at) => buzz(at));
-    }
+    if (say.file === undefined) return buzzOf((say.ms ?? 1000) * MODEL_SAMPLES_PER_MS);
     const sound = await this.#file(line, say.file);
-    const all = Int16Array.from({ length: sound.length * 3 }, (_, at) =>
-      mulawToPcm16(sound[Math.floor(at / 3)] ?? 0),
-    );
+    const all = new Int16Array(sound.length * 3);
+    for (const [at, code] of sound.entries()) all.fill(mulawToPcm16(code), 3 * at, 3 * at + 3);
     return say.ms === undefined ? all : all.subarray(0, say.ms * MODEL_SAMPLES_PER_MS);
   }
 
   async #file(line: FixtureLine, name: string): Promise<Uint8Array> {
     const { path: fixturePath, lines } = this.#fixture;
     const path = resolve(dirname(fixturePath), name);
-    const known = this.#files.get(path) ?? readCallerSound(path);
-    this.#files.set(path, known);
+    const known = decoded.get(path) ?? readCallerSound(path);
+    // Many fixtures play the same few files: the newest stay decoded.
+    decoded.delete(path);
+    decoded.set(path, known);
+    for (const oldest of decoded.keys()) {
+      if (decoded.size <= REPLAY_SOUNDS_MAX) break;
+      decoded.delete(oldest);
+    }
     try {
       return await known;
     } catch (error) {
@@ -120,6 +128,14 @@ class Sounds {
       throw new FixtureError('fixture_invalid', `${place}: ${errorText(error)}`, { cause: error });
     }
   }
+}
+
+const decoded = new Map<string, Promise<Uint8Array>>();
+
+function buzzOf(samples: number): Int16Array {
+  const sound = new Int16Array(samples);
+  for (let at = 0; at < samples; at += 1) sound[at] = buzz(at);
+  return sound;
 }
 
 function buzz(at: number): number {
