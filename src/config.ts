@@ -371,6 +371,11 @@ const TOKEN_CHARS_MIN = 16;
 /** What is accepted but should not go unsaid when the server starts; never a value, which may be a secret. */
 export function startWarnings(config: Config): readonly string[] {
   const warnings: string[] = [];
+  if (config.RECORD_CALLS !== 'off') {
+    warnings.push(
+      'RECORD_CALLS is on: every call is written into DATA_DIR/recordings, with what is said in it',
+    );
+  }
   if (config.PUBLIC_URL !== undefined && config.TWILIO_AUTH_TOKEN === undefined) {
     warnings.push('PUBLIC_URL is set without TWILIO_AUTH_TOKEN: calls from outside this machine are refused');
   }

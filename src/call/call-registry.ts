@@ -21,6 +21,7 @@ import type { CallStatus, VoiceAnswer, VoiceDoor, VoiceWebhook } from '../teleph
 import { Call } from './call.js';
 import type { CallDeps } from './call-deps.js';
 import { callDirectionOf } from './call-identity.js';
+import type { CallTrail } from './call-trail.js';
 
 export interface CallRegistryOptions {
   readonly agents: Pick<AgentCatalog, 'default' | 'find' | 'names'>;
@@ -204,7 +205,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
 
   #onEnded(call: Call): void {
     this.#calls.delete(call.callSid);
-    const trail = call.isTapped ? call : undefined;
+    const { trail } = call;
     this.#ended.set(call.callSid, { view: call.view(), owesApology: call.owesApology, trail });
     for (const oldest of this.#ended.keys()) {
       if (this.#ended.size <= ENDED_CALLS_MAX) break;
@@ -225,7 +226,7 @@ interface EndedCall {
   readonly view: CallView;
   readonly owesApology: boolean;
   /** Webhooks that come after a recorded call's end belong to its recording. */
-  readonly trail: Pick<Call, 'enter' | 'answered'> | undefined;
+  readonly trail: CallTrail | undefined;
 }
 
 class Drain {

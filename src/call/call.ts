@@ -32,6 +32,7 @@ import {
   transition,
 } from './call-state.js';
 import { CallTimers } from './call-timers.js';
+import { CallTrail } from './call-trail.js';
 import { Conversation } from './conversation.js';
 import { type CallIdentity, identify } from './call-identity.js';
 import { type EndReason, EXPLAINED_ENDS } from './end-reason.js';
@@ -165,8 +166,9 @@ export class Call {
     return this.#timers.size;
   }
 
-  get isTapped(): boolean {
-    return this.#tap !== undefined;
+  /** What of a recorded call outlives it. */
+  get trail(): CallTrail | undefined {
+    return this.#tap && new CallTrail(this.#clock, this.#tap);
   }
 
   /** Ended for a reason that the caller has not been told. */
