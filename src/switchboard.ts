@@ -50,6 +50,8 @@ export interface Keeping {
   readonly store: Store;
   readonly writer: EventWriter;
   readonly generate: GenerateText;
+  /** The model that generates. */
+  readonly textModel: string;
 }
 
 export interface Switchboard {
@@ -66,6 +68,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     version: packageVersion(),
     agent: agents.default.name,
     model: model.name,
+    textModel: keeping?.textModel,
     endReasons: END_REASONS,
     tools: BUILT_IN_TOOLS.map(({ name }) => name),
     refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
@@ -74,7 +77,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
   });
   const admission = new LagAdmission({ clock, lagMs: () => metrics.loopLagMs() });
   const runs = new Runs({ writer: keeping?.writer ?? FORGETFUL, clock, log });
-  const textRuns = keeping && createTextRuns(keeping, { agents, runs, clock, log });
+  const textRuns = keeping && createTextRuns(keeping, { agents, runs, metrics, clock, log });
   const calls = new CallRegistry({
     agents,
     callsMax: config.MAX_CALLS,
@@ -160,10 +163,12 @@ const FORGETFUL: Pick<EventWriter, 'createSession' | 'append'> = {
 
 function createTextRuns(
   { store, writer, generate }: Keeping,
-  { agents, runs, clock, log }: { agents: AgentCatalog; runs: Runs; clock: Clock; log: Log },
+  parts: { agents: AgentCatalog; runs: Runs; metrics: Metrics; clock: Clock; log: Log },
 ): TextRuns {
+  const { agents, runs, metrics, clock, log } = parts;
   const isBusy = (sessionId: string): boolean => runs.isRunning(sessionId);
-  return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, clock, log });
+  const observer = safeObserver(metrics.runObserver, () => metrics.observerFaults.inc());
+  return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, observer, clock, log });
 }
 
 interface HttpParts extends DoorParts {
