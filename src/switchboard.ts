@@ -40,6 +40,8 @@ export interface SwitchboardOptions {
   readonly model: { readonly name: string; readonly connectLive: ConnectLive };
   readonly callControl: CallControl;
   readonly openTap?: CallDeps['openTap'];
+  /** Hears the events of every call, beside the store and the watchers. */
+  readonly onRun?: CallDeps['openRun'];
   /** What is kept, and the text model; without it calls are followed and forgotten, and there are no text modes. */
   readonly keeping?: Keeping;
   readonly clock: Clock;
@@ -63,7 +65,7 @@ export interface Switchboard {
 }
 
 export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
-  const { config, agents, model, callControl, openTap, keeping, clock, log } = options;
+  const { config, agents, model, callControl, openTap, onRun, keeping, clock, log } = options;
   const metrics = createMetrics({
     version: packageVersion(),
     agent: agents.default.name,
@@ -91,7 +93,10 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       prompts: loadPrompts(),
       modelName: model.name,
       ...(openTap && { openTap }),
-      openRun: (call, run) => runs.followCall(call, run),
+      openRun: (call, run) => {
+        runs.followCall(call, run);
+        onRun?.(call, run);
+      },
       callMaxMs: config.MAX_CALL_MINUTES * 60_000,
       idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
       greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
