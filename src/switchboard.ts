@@ -112,6 +112,11 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     runs: {
       start: textRuns && ((request, signal) => textRuns.start(request, signal)),
       broadcastOf: (callSid) => runs.broadcastOf(callSid),
+      counts: () => ({
+        ...runs.counts(),
+        textRuns: textRuns?.count ?? 0,
+        unstored: keeping?.writer.waiting.events ?? 0,
+      }),
     },
   });
   return {

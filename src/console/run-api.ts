@@ -34,6 +34,8 @@ export interface RunDoor {
   readonly start: StartRun | undefined;
   /** Of a call that is going on or has just ended. */
   broadcastOf(callSid: string): Broadcast | undefined;
+  /** What of the runs is alive, by kind. */
+  counts(): Readonly<Record<string, number>>;
 }
 
 export interface RunApiOptions {

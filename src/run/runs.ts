@@ -62,7 +62,7 @@ export class Runs {
     return followed !== undefined && followed.forgetting === undefined;
   }
 
-  /** Runs that are going on, and watchers of all. */
+  /** Calls that are going on or not all stored, and watchers of all. */
   counts(): Readonly<Record<string, number>> {
     const all = [...this.#bySession.values()];
     return {
