@@ -336,6 +336,8 @@ export const STORE_RETRY_FIRST_MS = 100;
 export const STORE_RETRY_MAX_MS = 2_000;
 /** An event that could not be stored for this long is given up; a database's restart takes less. */
 export const STORE_PATIENCE_MS = 60_000;
+/** While the store has been silent for this long, whoever watches is told: longer than a busy disk, shorter than a caller's turn. */
+export const STORE_SILENCE_TOLD_MS = 2_000;
 /** Closing waits this long for events that are not stored yet. */
 export const STORE_CLOSE_MAX_MS = 10_000;
 

@@ -47,6 +47,8 @@ export interface ServerDeps {
 export interface Model {
   readonly name: string;
   readonly generate: GenerateText;
+  /** The name of the text model. */
+  readonly textName: string;
   /** The name that one agent's setup asks for. */
   nameFor(agentName: string): string;
   readonly connectLive: ConnectLive;
@@ -70,7 +72,7 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     agents,
     model,
     callControl: createCallControl(config, deps),
-    keeping: { store, writer, generate: model.generate },
+    keeping: { store, writer, generate: model.generate, textModel: model.textName },
     ...(recordings && { openTap: (call, time) => recordings.record(call, time) }),
     clock,
     log,
@@ -153,7 +155,14 @@ export async function openModel(config: Config, deps: ServerDeps, agents?: Agent
   const { GEMINI_MODEL: modelName, GEMINI_TEXT_MODEL: textModelName, gemini } = config;
   const connectLive = createGeminiConnectLive({ ...gemini, modelName, log });
   const generate = createGeminiText({ ...gemini, modelName: textModelName, clock, log });
-  return { name: modelName, nameFor: () => modelName, connectLive, generate, close: async () => {} };
+  return {
+    name: modelName,
+    textName: textModelName,
+    nameFor: () => modelName,
+    connectLive,
+    generate,
+    close: async () => {},
+  };
 }
 
 /** Each agent has its own dialogue where `NAME.rehearsal.json` lies beside its module. */
@@ -172,6 +181,7 @@ async function openRehearsal({ clock, log }: ServerDeps, agents?: AgentCatalog):
   };
   return {
     name: 'rehearsal',
+    textName: 'rehearsal',
     nameFor,
     generate: createGeminiText({
       apiKey: 'rehearsal',

@@ -119,7 +119,7 @@ export class Call {
       onGone: (lost) => {
         this.#conversation.detachModel(lost);
         if (!lost) return;
-        this.#run.failed('model_lost', 'The connection to the model was lost.');
+        this.#run.failed('model_lost', 'The connection to the model was lost.', { fatal: true });
         this.post({ type: 'modelClosed' });
       },
     });

@@ -18,8 +18,14 @@ export type RunItem =
   /** The whole of a message, which does not change any more; `event` is not partial. Without an event nothing of the
    * message was heard, and it never was. */
   | { readonly type: 'sealed'; readonly msg: string; readonly role: Role; readonly event: Event | undefined }
-  /** Function calls and responses, errors, control. */
-  | { readonly type: 'event'; readonly event: Event }
+  /** Function calls and responses, errors, control. `endsMsg`: the open message that is over with it and was never said to
+   * its end. `fatal`: the run is over because of it. */
+  | {
+      readonly type: 'event';
+      readonly event: Event;
+      readonly endsMsg?: string | undefined;
+      readonly fatal?: boolean | undefined;
+    }
   /** The last item. */
   | { readonly type: 'over' };
 

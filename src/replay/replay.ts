@@ -12,7 +12,7 @@ import { modelOutput } from '../fixture/outgoing-line.js';
 import { REPLAY_CALLS_MAX, REPLAY_SETTLE_TURNS_MAX, REPLAY_TAIL_MAX_MS } from '../limits.js';
 import { createGeminiConnectLive } from '../model/gemini-connect.js';
 import { type Log, silentLog } from '../observe/log.js';
-import { buildSwitchboard, type Switchboard } from '../switchboard.js';
+import { buildSwitchboard, type Switchboard, type SwitchboardOptions } from '../switchboard.js';
 import { RECORDED_JITTER, TwilioCallControl } from '../telephony/twilio-call-control.js';
 import type { RestRequest } from '../telephony/twilio-rest.js';
 import { scriptOf, type Moment } from './fixture-script.js';
@@ -25,6 +25,8 @@ export interface ReplayOptions {
   readonly agents: AgentCatalog;
   /** The phone plays what it hears and returns its marks by itself; the fixture's own marks are not said. */
   readonly playsMarks?: boolean;
+  /** Hears the events of the call. */
+  readonly onRun?: SwitchboardOptions['onRun'];
   readonly log?: Log;
 }
 
@@ -258,6 +260,7 @@ class Replay {
       model: { name: header.model, connectLive },
       callControl,
       openTap: () => endTap((ended, messages) => this.#finished(ended, messages)),
+      ...(this.#options.onRun && { onRun: this.#options.onRun }),
       clock: this.#clock,
       log,
     });
