@@ -3,6 +3,9 @@
  * parses each message, decodes its base64, encodes it again and passes one message on for each: no transcoding, no
  * filter, no pacing, no marks, no state. The sound that it passes is therefore in the wrong format; the load knows.
  * Same doors as the server, so that the same load drives it. `PORT` and `GOOGLE_GEMINI_BASE_URL` as for the server.
+ *
+ * With `RELAY_ALIKE=1` it speaks to the carrier about as often as the server must: the model's sound goes on in many messages,
+ * two a write, with marks, which come back and are parsed. It still does not pace them.
  */
 import { createServer } from 'node:http';
 import { WebSocket, WebSocketServer } from 'ws';
@@ -11,7 +14,36 @@ const port = Number(process.env.PORT);
 const modelUrl = `${process.env.GOOGLE_GEMINI_BASE_URL.replace(/^http/, 'ws')}/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent?key=bench`;
 const SETUP = JSON.stringify({ setup: { model: 'models/bench', outputAudioTranscription: {} } });
 
-function relay(carrier) {
+const ALIKE = process.env.RELAY_ALIKE === '1';
+/** PCM16 at 24 kHz. The server's messages are of 40 ms; but the relay also sends what an interruption then throws away, a
+ * quarter as much again, so that longer ones come to the same number a second. */
+const MESSAGE_BYTES = 54 * 48;
+const MESSAGES_A_WRITE = 2;
+const MESSAGES_A_MARK = 4;
+
+/** Sends sound as it came, or cut up. */
+function speaker(carrier, socket) {
+  let sent = 0;
+  const media = (streamSid, bytes) => {
+    carrier.send(JSON.stringify({ event: 'media', streamSid, media: { payload: bytes.toString('base64') } }));
+  };
+  if (!ALIKE) return media;
+  return (streamSid, bytes) => {
+    for (let at = 0; at < bytes.length; at += MESSAGE_BYTES) {
+      if (sent % MESSAGES_A_WRITE === 0) socket.cork();
+      media(streamSid, bytes.subarray(at, at + MESSAGE_BYTES));
+      sent += 1;
+      if (sent % MESSAGES_A_MARK === 0) {
+        carrier.send(JSON.stringify({ event: 'mark', streamSid, mark: { name: `m${sent}` } }));
+      }
+      if (sent % MESSAGES_A_WRITE === 0 || at + MESSAGE_BYTES >= bytes.length) socket.uncork();
+    }
+    sent += sent % MESSAGES_A_WRITE;
+  };
+}
+
+function relay(carrier, socket) {
+  const speak = speaker(carrier, socket);
   const model = new WebSocket(modelUrl, { perMessageDeflate: false });
   let streamSid = '';
   let ready = false;
@@ -23,8 +55,7 @@ function relay(carrier) {
     if (content === undefined) return;
     if (content.interrupted === true) carrier.send(JSON.stringify({ event: 'clear', streamSid }));
     for (const part of content.modelTurn?.parts ?? []) {
-      const payload = Buffer.from(part.inlineData.data, 'base64').toString('base64');
-      carrier.send(JSON.stringify({ event: 'media', streamSid, media: { payload } }));
+      speak(streamSid, Buffer.from(part.inlineData.data, 'base64'));
     }
   });
   carrier.on('message', (bytes) => {
@@ -53,6 +84,8 @@ const server = createServer((request, response) => {
       '</Stream></Connect></Response>',
   );
 });
-server.on('upgrade', (request, socket, head) => sockets.handleUpgrade(request, socket, head, relay));
+server.on('upgrade', (request, socket, head) =>
+  sockets.handleUpgrade(request, socket, head, (carrier) => relay(carrier, socket)),
+);
 server.listen(port, '127.0.0.1');
 process.on('SIGTERM', () => process.exit(0));

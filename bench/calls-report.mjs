@@ -22,21 +22,31 @@ function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** A line for each target: CPU against the relay's (medians over rounds) and the memory slope. */
+/** A line for each target: CPU against each relay's (medians of the rounds' ratios) and the memory slope. */
 export function summaries(results) {
   const of = (target, calls) => results.filter((r) => r.target === target && r.calls === calls);
+  /** Runs of one round are nearest in time, so that each is compared with its own. */
+  const ratio = (relay, target, calls) =>
+    median(
+      of(target, calls).flatMap((own) => {
+        const other = of(relay, calls).find((run) => run.round === own.round);
+        return other === undefined ? [] : [own.cpuMsPerCallSecond / other.cpuMsPerCallSecond];
+      }),
+    );
+  const against = (relay, target, counts) =>
+    counts
+      .filter((calls) => target !== relay && of(relay, calls).length > 0)
+      .map((calls) => ({ calls, ratio: round(ratio(relay, target, calls)) }));
   return [...new Set(results.map((r) => r.target))].map((target) => {
     const own = results.filter((r) => r.target === target).map((r) => r.calls);
     const counts = [...new Set(own)].sort((a, b) => a - b);
-    const cpu = (name, calls) => median(of(name, calls).map((r) => r.cpuMsPerCallSecond));
     const settledMb = (calls) => median(of(target, calls).map((r) => r.residentMb.settled));
     const [fewest, most] = [counts[0], counts.at(-1)];
     return {
       bench: 'calls-summary',
       target,
-      cpuAgainstRelay: counts
-        .filter((calls) => target !== 'relay' && of('relay', calls).length > 0)
-        .map((calls) => ({ calls, ratio: round(cpu(target, calls) / cpu('relay', calls)) })),
+      cpuAgainstRelay: against('relay', target, counts),
+      cpuAgainstRelayAlike: against('relay-alike', target, counts),
       memoryKbPerCall:
         fewest === most ? null : Math.round(((settledMb(most) - settledMb(fewest)) * 1024) / (most - fewest)),
       memoryFromCalls: fewest,
@@ -64,11 +74,14 @@ export function printTables(results, totals) {
   const header =
     'target calls|CPU ms/call-s|core %|others %|frame→model p50|p99|interrupted→clear p50|p99|first sound p50|dry ms/call-min|RSS MB|load late p99';
   console.log(`\n${table(header.split('|'), rows)}`);
-  for (const { target, cpuAgainstRelay, memoryKbPerCall, memoryFromCalls, memoryToCalls } of totals) {
-    const ratios = cpuAgainstRelay
-      .map(({ calls, ratio }) => `${number(ratio, 2)} at ${calls} calls`)
-      .join(', ');
-    if (ratios !== '') console.log(`${target}: CPU against the relay ${ratios}`);
+  for (const { target, memoryKbPerCall, memoryFromCalls, memoryToCalls, ...against } of totals) {
+    for (const [relay, field] of Object.entries({
+      relay: 'cpuAgainstRelay',
+      'alike relay': 'cpuAgainstRelayAlike',
+    })) {
+      const ratios = against[field].map(({ calls, ratio }) => `${number(ratio, 2)} at ${calls} calls`);
+      if (ratios.length > 0) console.log(`${target}: CPU against the ${relay} ${ratios.join(', ')}`);
+    }
     if (memoryKbPerCall !== null) {
       console.log(
         `${target}: ${memoryKbPerCall} KB a call, from ${memoryFromCalls} to ${memoryToCalls} calls`,

@@ -28,6 +28,9 @@ export const CALLS_HELP = `node bench/calls.mjs [options]   (build first: npm ru
   --warmup N        seconds before that (10): by then the hot code is compiled
   --rounds N        how often each is run, alternating (1)
   --only TARGET     relay or server
+  --together        run all targets at the same time, on the same core: on a machine that is shared with other
+                    work only this makes CPU times comparable; latencies are then nobody's own
+  --alike           also run the relay with as many messages to the carrier as the server has
   --against REV     also run this commit of the server, alternating with the present one
   --profile         CPU profile of the server: self time by function and file
   --help`;
@@ -41,6 +44,8 @@ function readOptions(args) {
       warmup: { type: 'string', default: '10' },
       rounds: { type: 'string', default: '1' },
       only: { type: 'string' },
+      alike: { type: 'boolean', default: false },
+      together: { type: 'boolean', default: false },
       against: { type: 'string' },
       profile: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -61,6 +66,8 @@ function readOptions(args) {
     warmupMs: positive('warmup', values.warmup) * 1000,
     rounds: Math.ceil(positive('rounds', values.rounds)),
     only: values.only,
+    alike: values.alike,
+    together: values.together,
     against: values.against,
     profile: values.profile,
   };
@@ -83,6 +90,7 @@ function listTargets(options, otherFolder) {
   };
   const targets = [];
   if (options.only !== 'server') targets.push(relay);
+  if (options.alike) targets.push({ ...relay, name: 'relay-alike', env: { RELAY_ALIKE: '1' } });
   if (options.only !== 'relay') {
     if (otherFolder !== undefined) targets.push(server('base', otherFolder));
     targets.push(server('server', root));
@@ -117,9 +125,15 @@ async function runOnce(target, calls, options) {
   const dataFolder = mkdtempSync(join(tmpdir(), 'earshot-bench-'));
   const generator = startGenerator();
   let server;
+  let hasArrived = false;
+  const arrive = () => {
+    hasArrived = true;
+    return options.arrive();
+  };
   try {
     const { port: modelPort } = await generator.next();
     server = await startTarget({ ...target, ...launch(options, dataFolder) }, { modelPort, dataFolder });
+    await arrive();
     generator.child.send({
       type: 'run',
       serverUrl: server.url,
@@ -155,24 +169,26 @@ async function runOnce(target, calls, options) {
   } catch (error) {
     throw new Error(`${error.message}\n${server?.output ?? ''}`.trimEnd(), { cause: error });
   } finally {
+    // The others do not wait for one that could not start.
+    if (!hasArrived) void arrive();
     generator.child.kill();
     await server?.stop();
     rmSync(dataFolder, { recursive: true, force: true });
   }
 }
 
-/** A run that broke is told and the rest goes on: `{ result?, fault? }`. */
+/** A run that broke is told and the rest goes on: `{ target, calls, result?, fault? }`. */
 async function tryOnce(target, calls, options) {
   try {
     const result = await runOnce(target, calls, options);
-    return { result, fault: faultOf(result) };
+    return { target: target.name, calls, result, fault: faultOf(result) };
   } catch (error) {
-    return { fault: error.message };
+    return { target: target.name, calls, fault: error.message };
   }
 }
 
 function resultOf({ target, calls, options, result, stopped, profile, output }) {
-  const { serverCpuMs, serverCoreMs, windowUs, dryMs, residentKb, ...rest } = result;
+  const { serverCpuMs, serverUserMs, serverCoreMs, windowUs, dryMs, residentKb, ...rest } = result;
   const callSeconds = calls * result.seconds;
   const isPinned = unpinnedBecause === undefined && !options.profile;
   return {
@@ -182,8 +198,11 @@ function resultOf({ target, calls, options, result, stopped, profile, output }) 
     dirty: target.dirty,
     ...machineFields(),
     pinned: isPinned,
+    round: options.turn,
+    together: options.together,
     calls,
     cpuMsPerCallSecond: round(serverCpuMs / callSeconds),
+    userShare: round(serverUserMs / serverCpuMs),
     coreShare: round(serverCpuMs / (result.seconds * 1000)),
     othersOnCoreShare: isPinned
       ? round(Math.max(0, serverCoreMs - serverCpuMs) / (result.seconds * 1000))
@@ -217,6 +236,30 @@ function faultOf(result) {
   return undefined;
 }
 
+/** Runs that go together wait here until all servers are up, so that their measured windows are the same. */
+function meetingOf(count) {
+  let missing = count;
+  let begin;
+  const all = new Promise((resolve) => {
+    begin = resolve;
+  });
+  return () => {
+    missing -= 1;
+    if (missing === 0) begin();
+    return all;
+  };
+}
+
+/** Prints what runs came to; returns how many were broken. */
+function tellOutcomes(outcomes) {
+  for (const { result, fault } of outcomes) {
+    if (result !== undefined) console.log(JSON.stringify({ ...result, fault: fault ?? null }));
+  }
+  const broken = outcomes.filter(({ fault }) => fault !== undefined);
+  for (const { target, calls, fault } of broken) console.error(`${target}, ${calls} calls: ${fault}`);
+  return broken.length;
+}
+
 export async function runCalls(args) {
   const options = readOptions(args);
   if (options.help) {
@@ -229,17 +272,14 @@ export async function runCalls(args) {
   let faults = 0;
   try {
     const targets = listTargets(options, other?.folder);
-    for (let turn = 0; turn < options.rounds; turn += 1) {
+    for (let turn = 1; turn <= options.rounds; turn += 1) {
       for (const calls of options.calls) {
-        for (const target of targets) {
-          const { result, fault } = await tryOnce(target, calls, options);
-          if (result !== undefined) {
-            console.log(JSON.stringify({ ...result, fault: fault ?? null }));
-            results.push(result);
-          }
-          if (fault === undefined) continue;
-          faults += 1;
-          console.error(`${target.name}, ${calls} calls: ${fault}`);
+        for (const together of options.together ? [targets] : targets.map((target) => [target])) {
+          const arrive = meetingOf(together.length);
+          const runs = together.map((target) => tryOnce(target, calls, { ...options, turn, arrive }));
+          const outcomes = await Promise.all(runs);
+          for (const { result } of outcomes) if (result !== undefined) results.push(result);
+          faults += tellOutcomes(outcomes);
         }
       }
     }

@@ -114,13 +114,13 @@ export class Target {
   }
 }
 
-/** Starts `{ folder, script, nodeArgs, cores }` and waits for `GET /healthz` to say 200. */
-export async function startTarget({ folder, script, nodeArgs, cores }, { modelPort, dataFolder }) {
+/** Starts `{ folder, script, nodeArgs, cores, env }` and waits for `GET /healthz` to say 200. */
+export async function startTarget({ folder, script, nodeArgs, cores, env = {} }, { modelPort, dataFolder }) {
   const port = await freePort();
   const [command, ...args] = pinned(cores, [process.execPath, ...nodeArgs, script]);
   const child = spawn(command, args, {
     cwd: folder,
-    env: environment({ port, modelPort, dataFolder }),
+    env: { ...environment({ port, modelPort, dataFolder }), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const target = new Target(child, `http://127.0.0.1:${port}`);

@@ -1,7 +1,8 @@
 /**
  * `node bench/watchers.mjs`: what it costs to tell the frames of one call to 200 watchers over HTTP, none or half of which have
- * stopped reading. The watchers are a process of their own. Needs a build. One JSON object a line: processor time of the
- * server per frame, the longest that anything else had to wait, and what `publish` itself takes.
+ * stopped reading, and what the playout of a call beside them notices of it; first without a watcher. The watchers are a process
+ * of their own. Needs a build. One JSON object a line: processor time of the server per frame, the longest that anything else
+ * had to wait, what `publish` itself takes, and the playout's late writes and the carrier's dry time.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,7 +13,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const WATCHERS = 200;
-const FRAMES = 500;
+const FRAMES = 2_000;
+/** Ten times the deltas of a call. */
 const INTERVAL_MS = 10;
 
 function watch(port, count, stalled) {
@@ -35,22 +37,25 @@ async function fill(broadcast) {
   }
 }
 
-async function measure(stalled) {
+async function measure(count, stalled) {
   const { Broadcast } = await import('../dist/wire/broadcast.js');
   const { serveEvents } = await import('../dist/wire/serve-events.js');
   const { systemClock } = await import('../dist/clock.js');
+  const { PlayoutBeside } = await import('./playout-beside.mjs');
   const broadcast = new Broadcast({ clock: systemClock });
   const server = createServer((request, response) => serveEvents(broadcast, request, response));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const self = fileURLToPath(import.meta.url);
   const { port } = server.address();
-  const watchers = spawn(process.execPath, [self, 'watch', String(port), String(stalled)], {
+  const watchers = spawn(process.execPath, [self, 'watch', String(port), String(count), String(stalled)], {
     stdio: 'inherit',
   });
-  while (broadcast.watchers < WATCHERS) await sleep(10);
-  await fill(broadcast);
+  while (broadcast.watchers < count) await sleep(10);
+  if (count > 0) await fill(broadcast);
   const delay = monitorEventLoopDelay({ resolution: 1 });
   let publishMs = 0;
+  const playout = new PlayoutBeside();
+  playout.say(4 * FRAMES * INTERVAL_MS);
   delay.enable();
   const before = process.cpuUsage();
   const rss = process.memoryUsage().rss;
@@ -62,26 +67,34 @@ async function measure(stalled) {
   }
   const { user, system } = process.cpuUsage(before);
   delay.disable();
+  const played = playout.end();
   console.log(
     JSON.stringify({
-      watchers: WATCHERS,
+      watchers: count,
       stalled,
       frames: FRAMES,
       cpuUsPerFrame: Math.round((user + system) / FRAMES),
-      cpuUsPerFrameAndReader: Number(((user + system) / FRAMES / (WATCHERS - stalled)).toFixed(1)),
       publishUs: Number(((publishMs * 1_000) / FRAMES).toFixed(1)),
       loopDelayP50Ms: Number((delay.percentile(50) / 1e6).toFixed(2)),
       loopDelayP99Ms: Number((delay.percentile(99) / 1e6).toFixed(2)),
       loopDelayMaxMs: Number((delay.max / 1e6).toFixed(2)),
       rssGrownMb: Number(((process.memoryUsage().rss - rss) / 2 ** 20).toFixed(1)),
+      ...played,
     }),
   );
-  watchers.kill();
-  await once(watchers, 'exit');
+  if (watchers.exitCode === null) {
+    watchers.kill();
+    await once(watchers, 'exit');
+  }
   broadcast.end();
   server.closeAllConnections();
   server.close();
 }
 
-if (process.argv[2] === 'watch') watch(Number(process.argv[3]), WATCHERS, Number(process.argv[4]));
-else for (const stalled of [0, WATCHERS / 2]) await measure(stalled);
+const [how, ...numbers] = process.argv.slice(2);
+if (how === 'watch') watch(...numbers.map(Number));
+else {
+  await measure(0, 0);
+  await measure(WATCHERS, 0);
+  await measure(WATCHERS, WATCHERS / 2);
+}

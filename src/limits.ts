@@ -16,10 +16,13 @@ export const MULAW_SILENCE = 0xff;
 
 // --- Call fixtures ------------------------------------------------------------------------------------------
 
-/** The largest fixture, written or read: over an hour of a call in which the agent speaks half of the time. */
+/** The largest fixture, written or read: 58 minutes of a call in which the agent speaks half of the time. */
 export const FIXTURE_MAX_BYTES = 200 * 2 ** 20;
-/** What the disk may be behind: some 80 s of one call. */
+/** What the disk may be behind: 46 s of a call in which the agent speaks. */
 export const FIXTURE_UNWRITTEN_MAX_BYTES = 4 * 2 ** 20;
+/** A draining server keeps its doors open for this long after the last call: the carrier still asks what follows the stream,
+ * and reports the call's end. */
+export const DRAIN_LINGER_MS = 3_000;
 /** After a call has ended its last webhooks are still recorded: the carrier sends them within a second or two. */
 export const FIXTURE_LINGER_MS = 10_000;
 
@@ -27,6 +30,8 @@ export const FIXTURE_LINGER_MS = 10_000;
 export const REPLAY_CALLS_MAX = 1_000;
 /** A replayed call that was written by hand ends by itself within this, or is left as it is. */
 export const REPLAY_TAIL_MAX_MS = 60_000;
+/** Sound files that stay decoded between replays; those of the shipped calls are fewer. */
+export const REPLAY_SOUNDS_MAX = 16;
 /** Turns of the event loop in which what happened at one moment comes to rest: some twenty for a webhook. */
 export const REPLAY_SETTLE_TURNS_MAX = 1_000;
 
@@ -366,6 +371,8 @@ export const STORE_RETRY_FIRST_MS = 100;
 export const STORE_RETRY_MAX_MS = 2_000;
 /** An event that could not be stored for this long is given up; a database's restart takes less. */
 export const STORE_PATIENCE_MS = 60_000;
+/** While the store has been silent for this long, whoever watches is told: longer than a busy disk, shorter than a caller's turn. */
+export const STORE_SILENCE_TOLD_MS = 2_000;
 /** Closing waits this long for events that are not stored yet. */
 export const STORE_CLOSE_MAX_MS = 10_000;
 

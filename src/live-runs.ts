@@ -41,11 +41,12 @@ export function createOpenLive(options: LiveRunsOptions): OpenLive {
     if (going !== undefined) return joined(going);
     const session: SessionKey = { appName, userId: caller.userId, id: caller.sessionId };
     const key = keyOf(caller);
-    if (opening.has(key) || runs.isRunning(session) || textRuns?.isRunning(session) === true) return CONFLICT;
+    if (opening.has(key) || textRuns?.isRunning(session) === true) return CONFLICT;
     opening.add(key);
     try {
       const { history, failure } = await historyOf(session, options);
       if (failure?.code === 'store_refused') return { code: failure.code, refused: failure.message };
+      // A conversation that has just ended is over once it is stored, which reading the history has waited for.
       if (runs.isRunning(session) || textRuns?.isRunning(session) === true) return CONFLICT;
       const opened = joined(calls.openWeb(caller, stream, history));
       if (failure !== undefined && 'broadcast' in opened) {

@@ -33,7 +33,7 @@ function announce(server: RunningServer, config: Config, log: Log): void {
     [
       '',
       `  Earshot answers at ${server.url}/twilio/voice (${config.MODEL} model, agent ${server.agent}).`,
-      '  Place a call:  npm run call -- fixtures/callers/barge-in.wav',
+      `  Place a call:  npm run call -- fixtures/callers/barge-in.wav${config.PORT === 8080 ? '' : ` --url ${server.url}`}`,
       `  Watch calls:   ${server.url}/calls  and  ${server.url}/metrics  (a console page is not built yet)`,
       '',
     ].join('\n') + '\n',
@@ -58,7 +58,10 @@ async function main(): Promise<void> {
     process.on(signal, () => {
       const nowMs = systemClock.nowMs();
       if (askedAtMs !== undefined && nowMs - askedAtMs < SAME_SIGNAL_MS) return;
-      if (askedAtMs !== undefined) process.exit(1);
+      if (askedAtMs !== undefined) {
+        log.warn({ signal }, 'asked to stop once more: calls that are going on are cut');
+        process.exit(1);
+      }
       askedAtMs = nowMs;
       log.info({ signal }, 'asked to stop');
       drainAndExit(server, log).catch(complain);

@@ -5,14 +5,15 @@
 import { existsSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { basename, dirname, extname, join, resolve as absolute } from 'node:path';
+import { basename, dirname, extname, join, relative, resolve as absolute } from 'node:path';
 import { type AgentCatalog, loadAgents } from './agent/agent-catalog.js';
-import type { Clock } from './clock.js';
+import { type Clock, sleep } from './clock.js';
 import type { Config } from './config.js';
 import { AppError, ConfigError, errorText } from './errors.js';
 import { FIXTURE_FORMAT } from './fixture/fixture-format.js';
 import { Recordings, type RecordingsOptions } from './fixture/recordings.js';
 import { uniformRandom } from './ids.js';
+import { DRAIN_LINGER_MS } from './limits.js';
 import { createGeminiConnectLive } from './model/gemini-connect.js';
 import { createGeminiText } from './model/gemini-text.js';
 import type { ConnectLive } from './model/live-connection.js';
@@ -46,6 +47,8 @@ export interface ServerDeps {
 export interface Model {
   readonly name: string;
   readonly generate: GenerateText;
+  /** The name of the text model. */
+  readonly textName: string;
   /** The name that one agent's setup asks for. */
   nameFor(agentName: string): string;
   readonly connectLive: ConnectLive;
@@ -63,13 +66,13 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
   const model = await openModel(config, deps, agents);
   const store = await openStore(config.DATABASE_URL, { clock, log });
   const writer = new EventWriter({ store, clock, log });
-  const recordings = openRecordings(config, model, deps);
+  const recordings = openRecordings(config, { ...deps, model, agents });
   const switchboard = buildSwitchboard({
     config,
     agents,
     model,
     callControl: createCallControl(config, deps),
-    keeping: { store, writer, generate: model.generate },
+    keeping: { store, writer, generate: model.generate, textModel: model.textName },
     ...(recordings && { openTap: (call, time) => recordings.record(call, time) }),
     clock,
     log,
@@ -78,7 +81,11 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
   return {
     url: addressOf(switchboard.http),
     agent: agents.default.name,
-    drain: () => switchboard.calls.drain(),
+    async drain() {
+      const hadCalls = switchboard.calls.counts()['calls'] !== 0;
+      await switchboard.calls.drain();
+      if (hadCalls) await sleep(clock, DRAIN_LINGER_MS);
+    },
     async close() {
       await switchboard.close();
       await recordings?.close();
@@ -90,15 +97,33 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
 }
 
 /** @throws ConfigError when RECORD_CALLS asks for it and DATA_DIR cannot hold it. */
-function openRecordings(config: Config, model: Model, deps: ServerDeps): Recordings | undefined {
+function openRecordings(
+  config: Config,
+  { model, agents, ...deps }: ServerDeps & { readonly model: Model; readonly agents: AgentCatalog },
+): Recordings | undefined {
   if (config.RECORD_CALLS !== 'fixture') return undefined;
   const folder = join(absolute(config.DATA_DIR), 'recordings');
   try {
     const header = recordingHeader(config);
-    return new Recordings({ ...deps, folder, header, modelFor: (agentName) => model.nameFor(agentName) });
+    return new Recordings({
+      ...deps,
+      folder,
+      header,
+      agentFor: (agentName) => agentReference(agents, agentName, folder),
+      modelFor: (agentName) => model.nameFor(agentName),
+    });
   } catch (error) {
     throw new ConfigError('config_invalid', `DATA_DIR cannot hold recordings: ${errorText(error)}`);
   }
+}
+
+/** As a fixture in `folder` names an agent. */
+function agentReference(agents: AgentCatalog, agentName: string, folder: string): string {
+  const module = agents.modules.get(agentName);
+  if (module === undefined) return agentName;
+  if (dirname(module) === join(PACKAGE_ROOT, 'agents')) return basename(module, extname(module));
+  const path = relative(folder, module).replaceAll('\\', '/');
+  return path.startsWith('.') ? path : `./${path}`;
 }
 
 function recordingHeader(config: Config): RecordingsOptions['header'] {
@@ -130,7 +155,14 @@ export async function openModel(config: Config, deps: ServerDeps, agents?: Agent
   const { GEMINI_MODEL: modelName, GEMINI_TEXT_MODEL: textModelName, gemini } = config;
   const connectLive = createGeminiConnectLive({ ...gemini, modelName, log });
   const generate = createGeminiText({ ...gemini, modelName: textModelName, clock, log });
-  return { name: modelName, nameFor: () => modelName, connectLive, generate, close: async () => {} };
+  return {
+    name: modelName,
+    textName: textModelName,
+    nameFor: () => modelName,
+    connectLive,
+    generate,
+    close: async () => {},
+  };
 }
 
 /** Each agent has its own dialogue where `NAME.rehearsal.json` lies beside its module. */
@@ -149,6 +181,7 @@ async function openRehearsal({ clock, log }: ServerDeps, agents?: AgentCatalog):
   };
   return {
     name: 'rehearsal',
+    textName: 'rehearsal',
     nameFor,
     generate: createGeminiText({
       apiKey: 'rehearsal',

@@ -28,7 +28,7 @@ import { packageVersion } from './package-root.js';
 import { Runs } from './run/runs.js';
 import { TextRuns } from './run/text-runs.js';
 import type { EventWriter } from './store/event-writer.js';
-import type { Store } from './store/store.js';
+import type { SessionKey, Store } from './store/store.js';
 import type { CallControl } from './telephony/call-control.js';
 import { CARRIER_ANOMALIES } from './telephony/carrier-anomaly.js';
 import { MEDIA_REFUSALS, MediaStreamServer } from './telephony/media-stream-server.js';
@@ -42,6 +42,8 @@ export interface SwitchboardOptions {
   readonly model: { readonly name: string; readonly connectLive: ConnectLive };
   readonly callControl: CallControl;
   readonly openTap?: CallDeps['openTap'];
+  /** Hears the events of every call, beside the store and the watchers. */
+  readonly onRun?: CallDeps['openRun'];
   /** What is kept, and the text model; without it calls are followed and forgotten, and there are no text modes. */
   readonly keeping?: Keeping;
   readonly clock: Clock;
@@ -52,6 +54,8 @@ export interface Keeping {
   readonly store: Store;
   readonly writer: EventWriter;
   readonly generate: GenerateText;
+  /** The model that generates. */
+  readonly textModel: string;
 }
 
 export interface Switchboard {
@@ -63,11 +67,12 @@ export interface Switchboard {
 }
 
 export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
-  const { config, agents, model, callControl, openTap, keeping, clock, log } = options;
+  const { config, agents, model, callControl, openTap, onRun, keeping, clock, log } = options;
   const metrics = createMetrics({
     version: packageVersion(),
     agent: agents.default.name,
     model: model.name,
+    textModel: keeping?.textModel,
     endReasons: END_REASONS,
     tools: BUILT_IN_TOOLS.map(({ name }) => name),
     refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
@@ -76,7 +81,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
   });
   const admission = new LagAdmission({ clock, lagMs: () => metrics.loopLagMs() });
   const runs = new Runs({ writer: keeping?.writer ?? FORGETFUL, clock, log });
-  const textRuns = keeping && createTextRuns(keeping, { agents, runs, clock, log });
+  const textRuns = keeping && createTextRuns(keeping, { agents, runs, metrics, clock, log });
   const calls = new CallRegistry({
     agents,
     callsMax: config.MAX_CALLS,
@@ -90,7 +95,10 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       prompts: loadPrompts(),
       modelName: model.name,
       ...(openTap && { openTap }),
-      openRun: (call, run, history) => runs.followCall(call, run, history),
+      openRun: (call, run, history) => {
+        runs.followCall(call, run, history);
+        onRun?.(call, run, history);
+      },
       callMaxMs: config.MAX_CALL_MINUTES * 60_000,
       idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
       greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
@@ -113,6 +121,11 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     runs: {
       start: textRuns && ((request, signal) => textRuns.start(request, signal)),
       broadcastOf: (callSid) => runs.broadcastOf(callSid),
+      counts: () => ({
+        ...runs.counts(),
+        textRuns: textRuns?.count ?? 0,
+        unstored: keeping?.writer.waiting.events ?? 0,
+      }),
     },
   });
   return {
@@ -169,10 +182,12 @@ const FORGETFUL: Pick<EventWriter, 'createSession' | 'append'> = {
 
 function createTextRuns(
   { store, writer, generate }: Keeping,
-  { agents, runs, clock, log }: { agents: AgentCatalog; runs: Runs; clock: Clock; log: Log },
+  parts: { agents: AgentCatalog; runs: Runs; metrics: Metrics; clock: Clock; log: Log },
 ): TextRuns {
-  const isBusy: ConstructorParameters<typeof TextRuns>[0]['isBusy'] = (session) => runs.isRunning(session);
-  return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, clock, log });
+  const { agents, runs, metrics, clock, log } = parts;
+  const isBusy = (session: SessionKey): boolean => runs.isRunning(session);
+  const observer = safeObserver(metrics.runObserver, () => metrics.observerFaults.inc());
+  return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, observer, clock, log });
 }
 
 interface HttpParts extends DoorParts {

@@ -9,7 +9,7 @@ import { FrameTracker } from './caller-frames.mjs';
 import { CarrierCall } from './fake-carriers.mjs';
 import { FakeModel } from './fake-model.mjs';
 import { Measurements, round } from './measurements.mjs';
-import { coreBusyMs, cpuMs, residentKb } from './process-usage.mjs';
+import { coreBusyMs, cpuTimes, residentKb } from './process-usage.mjs';
 import { TurnLedger } from './turn-ledger.mjs';
 
 const SLOTS = 20;
@@ -41,7 +41,7 @@ class Load {
     const ownCpu = process.cpuUsage();
     const reading = () => ({
       at: performance.now(),
-      cpuMs: cpuMs(serverPid),
+      cpu: cpuTimes(serverPid),
       coreMs: coreBusyMs(serverCore),
       monotonicUs: monotonicUs(),
     });
@@ -65,7 +65,8 @@ class Load {
     const wallMs = to.at - from.at;
     return {
       seconds: round(wallMs / 1000),
-      serverCpuMs: to.cpuMs - from.cpuMs,
+      serverCpuMs: to.cpu.userMs + to.cpu.systemMs - from.cpu.userMs - from.cpu.systemMs,
+      serverUserMs: to.cpu.userMs - from.cpu.userMs,
       serverCoreMs: to.coreMs - from.coreMs,
       windowUs: [from.monotonicUs, to.monotonicUs],
       residentKb: { idle: idleKb, loaded: loadedKb, settled: settledKb },

@@ -6,11 +6,14 @@ import { readFileSync } from 'node:fs';
 /** USER_HZ: fixed at 100 in the kernel's interface on every architecture Node runs on. */
 const TICKS_PER_SECOND = 100;
 
-/** utime + stime of all the process's threads, in milliseconds; resolution 10 ms. */
-export function cpuMs(pid) {
+/** utime and stime of all the process's threads, in milliseconds; resolution 10 ms. */
+export function cpuTimes(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
+  const [userMs, systemMs] = [fields[11], fields[12]].map(
+    (ticks) => (Number(ticks) * 1000) / TICKS_PER_SECOND,
+  );
+  return { userMs, systemMs };
 }
 
 /** Time that a core has spent on anything but idling, in milliseconds; resolution 10 ms. What a hypervisor took counts. */

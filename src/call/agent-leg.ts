@@ -264,6 +264,8 @@ export class AgentLeg {
     }
     this.#toolSinceTurn = false;
     this.#isAnswerDue = false;
+    // More than anybody would listen to: it gives way, so that what is heard is never closed as unheard.
+    if (this.#messages.length >= AGENT_MESSAGES_MAX) this.interrupt(false);
     if (this.#messages.length >= AGENT_MESSAGES_MAX) this.#closeOldest();
     const message = new AgentMessage({
       playout,

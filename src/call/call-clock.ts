@@ -72,10 +72,11 @@ export class CallClock implements CallTime {
     return Math.round(this.realMs() * 1000) / 1000;
   }
 
-  /** A wake-up for a timer that was cancelled meanwhile finds nothing due, which is cheaper than arming anew each time. */
+  /** A timer that is set later than the one it replaces moves the machine's timer along: the playout's is replaced with
+   * every batch, and a wake-up that finds nothing due costs several times what it costs to arm anew. */
   #arm(): void {
     const next = this.#timers[0];
-    if (next === undefined || this.#armedForMs <= next.dueMs) return;
+    if (next === undefined || this.#armedForMs === next.dueMs) return;
     this.#armed?.cancel();
     this.#armedForMs = next.dueMs;
     this.#armed = this.#base.setTimer(next.dueMs - this.realMs(), () => {

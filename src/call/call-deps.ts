@@ -1,5 +1,5 @@
 /**
- * What every call of a server shares; built in `server.ts`, or in a test.
+ * What every call of a server shares; built in `switchboard.ts`, or in a test.
  */
 import type { CallTap } from '../call-tap.js';
 import type { Clock } from '../clock.js';

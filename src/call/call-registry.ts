@@ -22,6 +22,7 @@ import type { CallStatus, VoiceAnswer, VoiceDoor, VoiceWebhook } from '../teleph
 import { Call } from './call.js';
 import type { CallDeps } from './call-deps.js';
 import { callDirectionOf, identify } from './call-identity.js';
+import type { CallTrail } from './call-trail.js';
 import { type WebCaller, WebCalls, type WebLine, type WebRefusal } from './web-calls.js';
 
 export interface CallRegistryOptions {
@@ -241,7 +242,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
 
   #onEnded(call: Call): void {
     this.#calls.delete(call.callSid);
-    const trail = call.isTapped ? call : undefined;
+    const { trail } = call;
     this.#ended.set(call.callSid, { view: call.view(), owesApology: call.owesApology, trail });
     for (const oldest of this.#ended.keys()) {
       if (this.#ended.size <= ENDED_CALLS_MAX) break;
@@ -262,7 +263,7 @@ interface EndedCall {
   readonly view: CallView;
   readonly owesApology: boolean;
   /** Webhooks that come after a recorded call's end belong to its recording. */
-  readonly trail: Pick<Call, 'enter' | 'answered'> | undefined;
+  readonly trail: CallTrail | undefined;
 }
 
 class Drain {

@@ -34,6 +34,7 @@ import {
 } from './call-state.js';
 import { CallLine } from './call-line.js';
 import { CallTimers } from './call-timers.js';
+import { CallTrail } from './call-trail.js';
 import { Conversation } from './conversation.js';
 import type { CallIdentity } from './call-identity.js';
 import { type EndReason, EXPLAINED_ENDS } from './end-reason.js';
@@ -120,7 +121,7 @@ export class Call {
       onGone: (lost) => {
         this.#conversation.detachModel(lost);
         if (!lost) return;
-        this.#run.failed('model_lost', 'The connection to the model was lost.');
+        this.#run.failed('model_lost', 'The connection to the model was lost.', { fatal: true });
         this.post({ type: 'modelClosed' });
       },
     });
@@ -176,8 +177,9 @@ export class Call {
     return this.identity.callDirection === 'web';
   }
 
-  get isTapped(): boolean {
-    return this.#tap !== undefined;
+  /** What of a recorded call outlives it. */
+  get trail(): CallTrail | undefined {
+    return this.#tap && new CallTrail(this.#clock, this.#tap);
   }
 
   /** Ended for a reason that the caller has not been told. */

@@ -68,7 +68,11 @@ export function createOperationsApi(options: OperationsOptions): Router {
   });
   addRunRoutes(api, options);
   if (options.store !== undefined) addSessionRoutes(api, { store: options.store, log: options.log });
-  if (options.debug) api.get('/debug/runs', (_request, response) => void response.json(calls.counts()));
+  if (options.debug) {
+    api.get('/debug/runs', (_request, response) => {
+      response.json({ ...calls.counts(), ...options.runs.counts() });
+    });
+  }
   refuseNotBuilt(api);
   api.use((_request: Request, response: Response) => {
     response.status(404).json({ error: 'there is no such route' });

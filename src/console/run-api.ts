@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { AppError, errorText } from '../errors.js';
 import { MESSAGE_MAX_CHARS } from '../limits.js';
 import type { Log } from '../observe/log.js';
+import type { TextMode } from '../observe/run-observer.js';
 import type { Broadcast } from '../wire/broadcast.js';
 import type { FrameSink, FrameSinkListener } from '../wire/frame-sink.js';
 import { serveEvents } from '../wire/serve-events.js';
@@ -14,7 +15,12 @@ import { SseWriter } from '../wire/sse-writer.js';
 import type { WireFrame } from '../wire/wire-frame.js';
 
 export type StartRun = (
-  request: { readonly userId: string; readonly sessionId: string | undefined; readonly message: string },
+  request: {
+    readonly userId: string;
+    readonly sessionId: string | undefined;
+    readonly message: string;
+    readonly mode: TextMode;
+  },
   signal: AbortSignal,
 ) => Promise<{
   readonly sessionId: string;
@@ -28,6 +34,8 @@ export interface RunDoor {
   readonly start: StartRun | undefined;
   /** Of a call that is going on or has just ended. */
   broadcastOf(callSid: string): Broadcast | undefined;
+  /** What of the runs is alive, by kind. */
+  counts(): Readonly<Record<string, number>>;
 }
 
 export interface RunApiOptions {
@@ -119,7 +127,7 @@ function signalOf(response: Response): AbortSignal {
 async function runStreamed(start: StartRun, request: Request, response: Response): Promise<void> {
   const message = readMessage(request, response);
   if (message === undefined) return;
-  const { sessionId, broadcast } = await start(message, signalOf(response));
+  const { sessionId, broadcast } = await start({ ...message, mode: 'sse' }, signalOf(response));
   response.setHeader('X-Session-Id', sessionId);
   broadcast.watch(new SseWriter(response), { fromStart: true });
 }
@@ -127,7 +135,7 @@ async function runStreamed(start: StartRun, request: Request, response: Response
 async function runWhole(start: StartRun, request: Request, response: Response): Promise<void> {
   const message = readMessage(request, response);
   if (message === undefined) return;
-  const { sessionId, broadcast, outcome } = await start(message, signalOf(response));
+  const { sessionId, broadcast, outcome } = await start({ ...message, mode: 'none' }, signalOf(response));
   const collector = new Collector();
   broadcast.watch(collector, { fromStart: true });
   await outcome;

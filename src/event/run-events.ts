@@ -69,9 +69,14 @@ export class RunEvents {
     this.stream.emit({ type: 'event', event: this.#event('model', { content: { role: 'user', parts } }) });
   }
 
-  /** Something went wrong; */
-  failed(errorCode: string, errorMessage: string): void {
-    this.stream.emit({ type: 'event', event: this.#event('model', { errorCode, errorMessage }) });
+  /** Something went wrong. `errorMessage` is for clients too: nothing about the inside. `fatal`: the run is over because of it. */
+  failed(
+    errorCode: string,
+    errorMessage: string,
+    { endsMsg, fatal }: { readonly endsMsg?: string | undefined; readonly fatal?: boolean } = {},
+  ): void {
+    const event = this.#event('model', { errorCode, errorMessage });
+    this.stream.emit({ type: 'event', event, endsMsg, fatal });
   }
 
   used(usageMetadata: Readonly<Record<string, unknown>>): void {

@@ -18,9 +18,15 @@ export type RunItem =
   /** The whole of a message, which does not change any more; `event` is not partial. Without an event nothing of the
    * message was heard, and it never was. */
   | { readonly type: 'sealed'; readonly msg: string; readonly role: Role; readonly event: Event | undefined }
-  /** Function calls and responses, errors, control. */
-  | { readonly type: 'event'; readonly event: Event }
-  /** Input is taken from now on, or again. */
+  /** Function calls and responses, errors, control. `endsMsg`: the open message that is over with it and was never said to
+   * its end. `fatal`: the run is over because of it. */
+  | {
+      readonly type: 'event';
+      readonly event: Event;
+      readonly endsMsg?: string | undefined;
+      readonly fatal?: boolean | undefined;
+    }
+  /** Input is taken from now on. */
   | { readonly type: 'ready' }
   /** The last item. */
   | { readonly type: 'over' };

@@ -37,6 +37,7 @@ export class SpokenOrder {
         this.#seal(item.msg, item.event);
         return this.#commitSealed();
       case 'event':
+        if (item.endsMsg !== undefined) this.#seal(item.endsMsg, undefined);
         this.#places.push({ msg: undefined, isSealed: true, event: item.event });
         return this.#commitSealed();
       case 'over':

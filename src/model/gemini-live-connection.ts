@@ -10,6 +10,7 @@ import { audioFrame, audioMessage } from './audio-frame.js';
 import type { GeminiAudioDecoder } from './gemini-audio-decoder.js';
 import type { MaskSecrets } from './gemini-connect-error.js';
 import { GeminiMessageReader, type GeminiOddity } from './gemini-message-reader.js';
+import { GeminiSoundShape } from './gemini-sound-shape.js';
 import type { GeminiSocket, SocketEnd, SocketListener } from './gemini-socket.js';
 import type { FunctionResponse, LiveClose, LiveConnection, LiveListener } from './live-connection.js';
 import type { ModelCapabilities } from './model-capabilities.js';
@@ -38,6 +39,7 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
   readonly #socket: GeminiSocket;
   readonly #listener: LiveListener;
   readonly #reader: GeminiMessageReader;
+  readonly #soundShape: GeminiSoundShape;
   readonly #log: Log;
   readonly #mask: MaskSecrets;
   readonly #observe: (oddity: GeminiOddity) => void;
@@ -65,6 +67,7 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
       audioDecoder: options.audioDecoder,
       reportOddity: (oddity) => this.#reportOddity(oddity),
     });
+    this.#soundShape = new GeminiSoundShape(options.audioDecoder);
     options.socket.listener = this;
   }
 
@@ -126,7 +129,15 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
     // A connection is made from an open socket; there is nothing to hear here.
   }
 
-  onText(text: string): void {
+  onBytes(data: Buffer): boolean {
+    if (this.#early !== undefined) return false;
+    const pcm = this.#soundShape.read(data);
+    if (pcm === undefined) return false;
+    this.#guard(() => this.#reader.readSound(pcm));
+    return true;
+  }
+
+  onText(text: string, data?: Buffer): void {
     let message: unknown;
     try {
       message = JSON.parse(text);
@@ -134,6 +145,7 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
       this.#reportOddity('frame_not_json');
       return;
     }
+    if (data !== undefined) this.#soundShape.learn(data, message);
     if (this.#early === undefined) this.#read(message);
     else this.#early.push(message);
   }
@@ -145,8 +157,12 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
   }
 
   #read(message: unknown): void {
+    this.#guard(() => this.#reader.read(message));
+  }
+
+  #guard(read: () => void): void {
     try {
-      this.#reader.read(message);
+      read();
     } catch (error) {
       this.#reportOddity('listener_threw');
       const stack = error instanceof Error ? error.stack : String(error);

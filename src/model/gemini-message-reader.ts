@@ -74,7 +74,7 @@ export function parseDurationMs(value: unknown): number {
 }
 
 /** Whether the sound is 24 kHz PCM16, as it always is unless told otherwise: `audio/pcm;rate=24000`. */
-function isModelPcm(mimeType: string): boolean {
+export function isModelPcm(mimeType: string): boolean {
   const [kind, ...parameters] = mimeType.toLowerCase().split(';');
   if (kind?.trim() !== 'audio/pcm') return false;
   const rate = parameters.map((one) => one.trim()).find((one) => one.startsWith('rate='));
@@ -158,6 +158,11 @@ export class GeminiMessageReader {
     if (isObject(message['usageMetadata'])) {
       this.#listener.onUsageMetadata(readUsage(message['usageMetadata']));
     }
+  }
+
+  /** Sound that was found without reading the message it came in. */
+  readSound(pcm: Uint8Array): void {
+    if (pcm.length > 0) this.#listener.onAudio(pcm);
   }
 
   #readServerContent(content: JsonObject): void {

@@ -20,8 +20,10 @@ export interface SocketEnd {
 
 export interface SocketListener {
   onOpen(): void;
-  /** One message, text or binary: Gemini sends JSON either way. */
-  onText(text: string): void;
+  /** A message's bytes, before they are made text of; true if it was read, and is not to come as text. */
+  onBytes?(data: Buffer): boolean;
+  /** One message, text or binary: Gemini sends JSON either way. `data` is what it was made of, where that is one piece. */
+  onText(text: string, data?: Buffer): void;
   /** Exactly once, last. */
   onEnd(end: SocketEnd): void;
 }
@@ -93,9 +95,11 @@ export class GeminiSocket {
     });
     socket.on('message', (data: RawData, isBinary) => {
       clock.enter();
+      const bytes = Buffer.isBuffer(data) ? data : undefined;
+      if (bytes !== undefined && tap === undefined && this.listener.onBytes?.(bytes) === true) return;
       const text = textOf(data);
       tap?.received(text, isBinary);
-      this.listener.onText(text);
+      this.listener.onText(text, bytes);
     });
     socket.on('unexpected-response', (_request, response) => {
       this.#httpStatus = response.statusCode;

@@ -33,7 +33,10 @@ export interface CallObserver {
 }
 
 /** Wraps an observer so that a fault in it is counted, not thrown. */
-export function safeObserver(observer: CallObserver, onFault: (error: unknown) => void): CallObserver {
+export function safeObserver<Observer extends object>(
+  observer: Observer,
+  onFault: (error: unknown) => void,
+): Observer {
   return new Proxy(observer, {
     get(target, key) {
       const method: unknown = Reflect.get(target, key);

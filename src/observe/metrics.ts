@@ -5,11 +5,14 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { type CallObserver, DROP_REASONS, STREAM_OUTCOMES, TOOL_OUTCOMES } from './call-observer.js';
+import { type RunObserver, TEXT_MODES } from './run-observer.js';
 
 export interface MetricsOptions {
   readonly version: string;
   readonly agent: string;
   readonly model: string;
+  /** The model of the text modes; absent where there are none. */
+  readonly textModel?: string | undefined;
   /** The closed label sets that other parts own. */
   readonly endReasons: readonly string[];
   readonly tools: readonly string[];
@@ -32,6 +35,7 @@ const DURATION_SECONDS = [5, 15, 30, 60, 120, 180, 300, 600, 900, 1800, 3600];
 export interface Metrics {
   readonly registry: Registry;
   readonly observer: CallObserver;
+  readonly runObserver: RunObserver;
   /** Refused webhooks and sockets, and malformed carrier messages, by kind. */
   readonly refused: Counter<'reason'>;
   readonly anomalies: Counter<'kind'>;
@@ -57,7 +61,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   info.set({ version: options.version, agent: options.agent, model: options.model }, 1);
   const lag = monitorEventLoopDelay({ resolution: 10 });
   lag.enable();
-  const observer = createObserver(registers, options);
+  const { observer, runObserver } = createObservers(registers, options);
   const loopLag = new Gauge({
     name: 'earshot_event_loop_lag_seconds',
     help: '99th percentile of event-loop lag since the last scrape.',
@@ -73,6 +77,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   return {
     registry,
     observer,
+    runObserver,
     ...doorMetrics(registers, options),
     observerFaults: new Counter({
       name: 'earshot_observer_faults_total',
@@ -126,12 +131,17 @@ function lagMs(histogram: ReturnType<typeof monitorEventLoopDelay>): number {
   return Number.isFinite(p99Ms) ? Math.max(0, p99Ms - 10) : 0;
 }
 
-function createObserver(registers: Registry[], options: MetricsOptions): CallObserver {
+function createObservers(
+  registers: Registry[],
+  options: MetricsOptions,
+): { readonly observer: CallObserver; readonly runObserver: RunObserver } {
   const calls = callMetrics(registers, options.endReasons);
-  const turns = turnMetrics(registers);
+  const streams = streamMetrics(registers);
+  const turns = turnMetrics(registers, streams);
   const sound = soundMetrics(registers);
   const model = modelMetrics(registers, options.tools);
-  return { ...calls, ...turns, ...sound, ...model };
+  const observer = { ...calls, ...turns, ...sound, ...model };
+  return { observer, runObserver: textMetrics(streams, options.textModel) };
 }
 
 function callMetrics(
@@ -167,15 +177,11 @@ function callMetrics(
   };
 }
 
-function turnMetrics(
-  registers: Registry[],
-): Pick<
-  CallObserver,
-  'onFirstEvent' | 'onDeltaGap' | 'onStreamStarted' | 'onStreamEnded' | 'onTurnLatency' | 'onBargeInClear'
-> {
+/** The three numbers, in every mode. */
+function streamMetrics(registers: Registry[]) {
   const firstEvent = new Histogram({
     name: 'earshot_time_to_first_event_seconds',
-    help: 'Start of a turn (greeting: stream start; reply: last voiced caller frame) to its first event forwarded.',
+    help: 'Start of a turn (greeting: stream start; reply: last voiced caller frame; text: message received) to its first event forwarded.',
     labelNames: ['mode', 'turn', 'model'] as const,
     buckets: LATENCY_SECONDS,
     registers,
@@ -189,16 +195,32 @@ function turnMetrics(
   });
   const started = new Counter({
     name: 'earshot_streams_started_total',
-    help: 'Agent messages begun.',
+    help: 'Agent messages begun; in the text modes, answers asked for.',
     labelNames: ['mode'] as const,
     registers,
   });
   const ended = new Counter({
     name: 'earshot_streams_total',
-    help: 'Agent messages ended, by outcome; completion rate is done / (all - interrupted).',
+    help: 'The same, ended, by outcome; completion rate is done / (all - interrupted).',
     labelNames: ['mode', 'outcome'] as const,
     registers,
   });
+  for (const mode of ['bidi', ...TEXT_MODES]) {
+    started.inc({ mode }, 0);
+    for (const outcome of STREAM_OUTCOMES) ended.inc({ mode, outcome }, 0);
+  }
+  return { firstEvent, gap, started, ended };
+}
+
+type StreamMetrics = ReturnType<typeof streamMetrics>;
+
+function turnMetrics(
+  registers: Registry[],
+  { firstEvent, gap, started, ended }: StreamMetrics,
+): Pick<
+  CallObserver,
+  'onFirstEvent' | 'onDeltaGap' | 'onStreamStarted' | 'onStreamEnded' | 'onTurnLatency' | 'onBargeInClear'
+> {
   const latency = new Histogram({
     name: 'earshot_turn_latency_seconds',
     help: 'Last voiced caller frame to first agent sound written to the carrier.',
@@ -212,8 +234,6 @@ function turnMetrics(
     registers,
   });
   const mode = 'bidi';
-  started.inc({ mode }, 0);
-  for (const outcome of STREAM_OUTCOMES) ended.inc({ mode, outcome }, 0);
   return {
     onFirstEvent: (turn, model, waitMs) => firstEvent.observe({ mode, turn, model }, waitMs / 1000),
     onDeltaGap: (cause, gapMs) => gap.observe({ mode, cause }, gapMs / 1000),
@@ -221,6 +241,16 @@ function turnMetrics(
     onStreamEnded: (outcome) => ended.inc({ mode, outcome }),
     onTurnLatency: (latencyMs) => latency.observe(latencyMs / 1000),
     onBargeInClear: (elapsedMs) => bargeIn.observe(elapsedMs / 1000),
+  };
+}
+
+/** A run in text has one turn, and its answer is a reply. */
+function textMetrics({ firstEvent, gap, started, ended }: StreamMetrics, model = ''): RunObserver {
+  return {
+    onRunStarted: (mode) => started.inc({ mode }),
+    onRunFirstEvent: (mode, waitMs) => firstEvent.observe({ mode, turn: 'reply', model }, waitMs / 1000),
+    onRunDeltaGap: (mode, cause, gapMs) => gap.observe({ mode, cause }, gapMs / 1000),
+    onRunEnded: (mode, outcome) => ended.inc({ mode, outcome }),
   };
 }
 

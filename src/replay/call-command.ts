@@ -5,6 +5,7 @@
  * from `.env` and the environment. Exit code 0 after a clean call, else 1.
  */
 import { readFileSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse as parseEnvFile } from 'dotenv';
 import { sleep, systemClock, type Clock } from '../clock.js';
@@ -44,11 +45,12 @@ const FINAL_VIEW_INTERVAL_MS = 200;
 export async function runCallCommand(deps: CallCommandDeps): Promise<number> {
   let server: CallServer | undefined;
   try {
-    const options = readCallOptions(deps.argv);
-    if (options === 'help') {
+    const given = readCallOptions(deps.argv);
+    if (given === 'help') {
       deps.print(CALL_HELP);
       return 0;
     }
+    const options = { ...given, file: asGiven(given.file, deps.env), out: asGiven(given.out, deps.env) };
     const caller = await readCaller(options);
     await checkWritable(options.out);
     server = await findServer(options, deps);
@@ -59,6 +61,12 @@ export async function runCallCommand(deps: CallCommandDeps): Promise<number> {
   } finally {
     await server?.stop();
   }
+}
+
+/** `npm run` goes to the package's folder; a path is meant from where npm was called. */
+function asGiven(path: string, env: CallCommandDeps['env']): string {
+  const from = env['INIT_CWD'];
+  return from === undefined ? path : resolve(from, path);
 }
 
 /** A fixture's caller presses the keys that the fixture holds, and those of the command line too. */
@@ -114,7 +122,7 @@ async function placeCall(
   await watching;
   display?.done();
   const record = phone.record();
-  await report({ record, url: server.url, token, clock, print });
+  const endReason = await report({ record, url: server.url, token, clock, print });
   if (record.durationMs > 0) {
     // A disk that has filled up meanwhile costs the recording, not the transcript.
     await writeHeard(options, record).then(
@@ -124,6 +132,8 @@ async function placeCall(
   }
   if (failure !== undefined) print(`call: ${errorText(failure)}`);
   else if (record.streams.length === 0) print('call: the server took the call but opened no media stream');
+  else if (endReason !== undefined && FAILED_ENDS.has(endReason))
+    print(`call: the call failed: ${endReason}`);
   else return 0;
   if (server.logFile !== undefined) print(`The server's log is in ${server.logFile}.`);
   return 1;
@@ -177,7 +187,16 @@ interface ReportOptions {
   readonly print: (text: string) => void;
 }
 
-async function report({ record, url, token, clock, print }: ReportOptions): Promise<void> {
+/** The server's end reasons that mean that it could not hold the call. */
+const FAILED_ENDS: ReadonlySet<string> = new Set([
+  'model_unreachable',
+  'model_lost',
+  'carrier_lost',
+  'internal_error',
+]);
+
+/** Returns the server's reason, if it gave one. */
+async function report({ record, url, token, clock, print }: ReportOptions): Promise<string | undefined> {
   const view = await finalView(url, record.callSid, token, clock);
   print('');
   if ('missing' in view) print(`No transcript: ${view.missing}.`);
@@ -187,9 +206,10 @@ async function report({ record, url, token, clock, print }: ReportOptions): Prom
   print(statisticsTable(callStatistics(record)));
   for (const warning of record.warnings) print(`  warning: ${warning}`);
   if (record.warningsMore > 0) print(`  and ${record.warningsMore} more warnings`);
-  const reason = 'missing' in view || typeof view.endReason !== 'string' ? '' : `, reason ${view.endReason}`;
+  const reason = 'missing' in view || typeof view.endReason !== 'string' ? undefined : view.endReason;
   print('');
-  print(`Ended by the ${record.endedBy ?? 'caller'}${reason}.`);
+  print(`Ended by the ${record.endedBy ?? 'caller'}${reason === undefined ? '' : `, reason ${reason}`}.`);
+  return reason;
 }
 
 async function finalView(

@@ -178,19 +178,29 @@ function whatOf(line: FixtureLine): string {
   return `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`;
 }
 
-/** Long texts are told from where they differ: rows of a kind that stand side by side need not begin alike. */
+/** Long texts are told from where they differ. */
 function clipPair(rows: readonly Row[]): Row[] {
   return rows.map((row, index) => {
-    const other = [rows[index - 1], rows[index + 1]].find(
-      (next) => next !== undefined && next.mark !== ' ' && next.mark !== row.mark && next.who === row.who,
-    );
-    if (row.mark === ' ' || row.sound !== undefined || other === undefined)
-      return { ...row, what: clip(row.what) };
+    const other = row.mark === ' ' || row.sound !== undefined ? undefined : counterpartOf(rows, index);
+    if (other === undefined) return { ...row, what: clip(row.what) };
     let same = 0;
     while (same < row.what.length && row.what[same] === other.what[same]) same += 1;
     const from = same < TEXT_MAX_CHARS / 2 ? 0 : same - 20;
     return { ...row, what: clip(`${from === 0 ? '' : '…'}${row.what.slice(from)}`) };
   });
+}
+
+/** In a run of changed rows the first `-` of somebody goes with the first `+`, the second with the second. */
+function counterpartOf(rows: readonly Row[], index: number): Row | undefined {
+  const row = rows[index];
+  const isChanged = (at: number): boolean => (rows[at]?.mark ?? ' ') !== ' ';
+  let from = index;
+  while (isChanged(from - 1)) from -= 1;
+  let to = index;
+  while (isChanged(to + 1)) to += 1;
+  const run = rows.slice(from, to + 1).filter(({ who }) => who === row?.who);
+  const place = run.filter(({ mark }) => mark === row?.mark).findIndex((one) => one === row);
+  return run.filter(({ mark }) => mark !== row?.mark)[place];
 }
 
 function clip(text: string): string {

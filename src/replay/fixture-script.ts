@@ -3,9 +3,16 @@
  * sound that a line names by its file (`play`, `say`) taken apart into the messages in which it travels.
  */
 import { dirname, resolve } from 'node:path';
+import { errorText, FixtureError } from '../errors.js';
 import type { Fixture, FixtureLine, SocketLine } from '../fixture/fixture-format.js';
 import { mulawToPcm16 } from '../fixture/mulaw-table.js';
-import { FRAME_MS, MULAW_BYTES_PER_MS, MULAW_FRAME_BYTES, MULAW_SILENCE } from '../limits.js';
+import {
+  FRAME_MS,
+  REPLAY_SOUNDS_MAX,
+  MULAW_BYTES_PER_MS,
+  MULAW_FRAME_BYTES,
+  MULAW_SILENCE,
+} from '../limits.js';
 import { readCallerSound } from './sound-file.js';
 
 /** One thing that happens. */
@@ -26,20 +33,21 @@ const BUZZ_PEAK = 6000;
 type PhoneLine = Extract<FixtureLine, { leg: 'phone' }>;
 type ModelLine = Extract<FixtureLine, { leg: 'model' }>;
 
-/** @throws AudioError for a sound file that cannot be read. */
+/** @throws FixtureError `fixture_invalid`, naming the line, for a sound file that cannot be read. */
 export async function scriptOf(fixture: Fixture): Promise<Moment[]> {
-  const sounds = new Sounds(dirname(fixture.path));
+  const sounds = new Sounds(fixture);
   const mouths = new Map<number, Mouth>();
   const moments: Moment[] = [];
   for (const line of fixture.lines) {
     if (line.dir === 'out') continue;
+    if (line.leg === 'model' && silencesModel(line)) takeBack(moments, line);
     if (line.leg === 'phone' && line.play !== undefined) {
-      moments.push(...mouthOf(mouths, line).play(line, await sounds.ofCaller(line.play), moments));
+      moments.push(...mouthOf(mouths, line).play(line, await sounds.ofCaller(line, line.play), moments));
     } else if (line.leg === 'model' && line.say !== undefined) {
-      moments.push(...spoken(line, line.say, await sounds.ofModel(line.say)));
+      moments.push(...spoken(line, line.say, await sounds.ofModel(line, line.say)));
     } else {
       if (line.leg === 'phone' && line.open !== undefined) mouthOf(mouths, line).openedAt = line.at;
-      if (line.leg === 'phone' && endsStream(line)) mouthOf(mouths, line).close(line, moments);
+      if (line.leg === 'phone' && endsStream(line)) takeBack(moments, line);
       moments.push({ at: line.at, line, written: line });
     }
   }
@@ -53,6 +61,22 @@ function endsStream({ message, close, cut }: PhoneLine): boolean {
   return close !== undefined || cut !== undefined || message?.['event'] === 'stop';
 }
 
+/** A model that was interrupted, or is gone, says no more of what a line has it say. */
+function silencesModel({ message, close, cut }: ModelLine): boolean {
+  const content = message?.['serverContent'];
+  const isInterrupted = typeof content === 'object' && content !== null && 'interrupted' in content;
+  return isInterrupted || close !== undefined || cut !== undefined;
+}
+
+/** What a line before `line` would still say on its socket, from its time on, is not said. */
+function takeBack(before: Moment[], { at, leg, conn }: SocketLine): void {
+  for (let index = before.length - 1; index >= 0; index -= 1) {
+    const moment = before[index];
+    if (moment === undefined || moment.at < at || moment.written !== undefined) continue;
+    if (moment.line.leg === leg && moment.line.conn === conn) before.splice(index, 1);
+  }
+}
+
 function mouthOf(mouths: Map<number, Mouth>, line: PhoneLine): Mouth {
   const conn = line.conn ?? 1;
   const mouth = mouths.get(conn) ?? new Mouth();
@@ -60,41 +84,58 @@ function mouthOf(mouths: Map<number, Mouth>, line: PhoneLine): Mouth {
   return mouth;
 }
 
-/** Sounds by their names in the lines, each file read once. */
+/** Sounds by their names in the lines. */
 class Sounds {
-  readonly #folder: string;
-  readonly #files = new Map<string, Promise<Uint8Array>>();
+  readonly #fixture: Fixture;
 
-  constructor(folder: string) {
-    this.#folder = folder;
+  constructor(fixture: Fixture) {
+    this.#fixture = fixture;
   }
 
   /** 8 kHz mu-law. */
-  async ofCaller(play: NonNullable<PhoneLine['play']>): Promise<Uint8Array> {
+  async ofCaller(line: PhoneLine, play: NonNullable<PhoneLine['play']>): Promise<Uint8Array> {
     if ('silenceMs' in play) return new Uint8Array(play.silenceMs * MULAW_BYTES_PER_MS).fill(MULAW_SILENCE);
-    const sound = await this.#file(play.file);
+    const sound = await this.#file(line, play.file);
     const from = (play.fromMs ?? 0) * MULAW_BYTES_PER_MS;
     return sound.subarray(from, play.ms === undefined ? undefined : from + play.ms * MULAW_BYTES_PER_MS);
   }
 
   /** 24 kHz PCM16: a telephone sound with each sample three times, or the buzz. */
-  async ofModel(say: NonNullable<ModelLine['say']>): Promise<Int16Array> {
-    if (say.file === undefined) {
-      return Int16Array.from({ length: (say.ms ?? 1000) * MODEL_SAMPLES_PER_MS }, (_, at) => buzz(at));
-    }
-    const sound = await this.#file(say.file);
-    const all = Int16Array.from({ length: sound.length * 3 }, (_, at) =>
-      mulawToPcm16(sound[Math.floor(at / 3)] ?? 0),
-    );
+  async ofModel(line: ModelLine, say: NonNullable<ModelLine['say']>): Promise<Int16Array> {
+    if (say.file === undefined) return buzzOf((say.ms ?? 1000) * MODEL_SAMPLES_PER_MS);
+    const sound = await this.#file(line, say.file);
+    const all = new Int16Array(sound.length * 3);
+    for (const [at, code] of sound.entries()) all.fill(mulawToPcm16(code), 3 * at, 3 * at + 3);
     return say.ms === undefined ? all : all.subarray(0, say.ms * MODEL_SAMPLES_PER_MS);
   }
 
-  #file(name: string): Promise<Uint8Array> {
-    const path = resolve(this.#folder, name);
-    const known = this.#files.get(path) ?? readCallerSound(path);
-    this.#files.set(path, known);
-    return known;
+  async #file(line: FixtureLine, name: string): Promise<Uint8Array> {
+    const { path: fixturePath, lines } = this.#fixture;
+    const path = resolve(dirname(fixturePath), name);
+    const known = decoded.get(path) ?? readCallerSound(path);
+    // Many fixtures play the same few files: the newest stay decoded.
+    decoded.delete(path);
+    decoded.set(path, known);
+    for (const oldest of decoded.keys()) {
+      if (decoded.size <= REPLAY_SOUNDS_MAX) break;
+      decoded.delete(oldest);
+    }
+    try {
+      return await known;
+    } catch (error) {
+      // The header is the first row.
+      const place = `${fixturePath}:${lines.indexOf(line) + 2}`;
+      throw new FixtureError('fixture_invalid', `${place}: ${errorText(error)}`, { cause: error });
+    }
   }
+}
+
+const decoded = new Map<string, Promise<Uint8Array>>();
+
+function buzzOf(samples: number): Int16Array {
+  const sound = new Int16Array(samples);
+  for (let at = 0; at < samples; at += 1) sound[at] = buzz(at);
+  return sound;
 }
 
 function buzz(at: number): number {
@@ -113,7 +154,7 @@ class Mouth {
   play(line: PhoneLine, sound: Uint8Array, before: Moment[]): Moment[] {
     const { at, leg, dir, conn } = line;
     // A line that begins while the one before is still being said cuts it short.
-    if (at < this.#freeAt) this.#takeBack(at, line, before);
+    if (at < this.#freeAt) takeBack(before, line);
     const frames = Math.floor(sound.length / MULAW_FRAME_BYTES);
     this.#freeAt = at + frames * FRAME_MS;
     return Array.from({ length: frames }, (_, index): Moment => {
@@ -134,19 +175,6 @@ class Mouth {
       };
     });
   }
-
-  /** The line is over: the caller says no more on it. */
-  close(line: PhoneLine, before: Moment[]): void {
-    this.#takeBack(line.at, line, before);
-  }
-
-  #takeBack(at: number, { conn }: PhoneLine, before: Moment[]): void {
-    for (let index = before.length - 1; index >= 0; index -= 1) {
-      const moment = before[index];
-      if (moment === undefined || moment.at < at || moment.written !== undefined) continue;
-      if (moment.line.leg === 'phone' && moment.line.conn === conn) before.splice(index, 1);
-    }
-  }
 }
 
 /** Sound faster than real time with its words, and what follows it. */
@@ -165,7 +193,7 @@ function spoken(line: ModelLine, say: NonNullable<ModelLine['say']>, sound: Int1
   };
   const samples = say.chunkMs * MODEL_SAMPLES_PER_MS;
   const chunks = Math.max(1, Math.ceil(sound.length / samples));
-  const words = say.text.match(/\S+\s*/g) ?? [];
+  const words = say.text.match(/^\s+\S+\s*|\S+\s*/g) ?? [];
   for (let chunk = 0; chunk < chunks; chunk += 1) {
     const at = line.at + chunk * say.everyMs;
     const piece = sound.subarray(chunk * samples, (chunk + 1) * samples);

@@ -45,7 +45,7 @@ export class MemorySocket extends Duplex {
     const unread = this.#unread;
     if (!reads) return;
     this.#unread = undefined;
-    unread?.();
+    if (!this.destroyed) unread?.();
   }
 
   /** The other side ends the connection. */

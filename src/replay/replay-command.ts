@@ -3,16 +3,14 @@
  * writes. Exit 0: all the same; 1: a difference, told as a dialogue; 78: a command line or a fixture that is wrong.
  */
 import { readdirSync, statSync } from 'node:fs';
-import { rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { AgentCatalog } from '../agent/agent-catalog.js';
 import { systemClock } from '../clock.js';
 import { AppError, ConfigError, errorText } from '../errors.js';
-import type { Fixture, FixtureLine } from '../fixture/fixture-format.js';
 import { readFixture } from '../fixture/fixture-reader.js';
-import { PACKAGE_ROOT, packageVersion } from '../package-root.js';
+import { PACKAGE_ROOT } from '../package-root.js';
 import { AgentShelf } from './agent-shelf.js';
+import { renewFixture } from './fixture-renewal.js';
 import { dialogueDiff, dialogueOf } from './dialogue-diff.js';
 import { compareReplay } from './replay-comparison.js';
 import { replay } from './replay.js';
@@ -70,29 +68,11 @@ function fixturesAt(path: string): string[] {
   return files.sort().map((name) => join(path, name));
 }
 
-/** Replaces the file's outgoing lines, whole or not at all. */
-async function write(fixture: Fixture, lines: readonly FixtureLine[]): Promise<void> {
-  const header = { ...fixture.header, server: packageVersion() };
-  const { mode } = await stat(fixture.path);
-  const text = [header, ...lines].map((line) => `${JSON.stringify(line)}\n`).join('');
-  const unfinished = `${fixture.path}.new`;
-  await writeFile(unfinished, text, { mode });
-  await rename(unfinished, fixture.path);
-}
-
-/** The call's lines as they are now: first with a phone that plays and returns its marks, then, with these marks as lines
- * of the file, exactly as later replays will go. */
-async function renew(fixture: Fixture, agents: AgentCatalog): Promise<readonly FixtureLine[]> {
-  const played = await replay(fixture, { agents, playsMarks: true });
-  const incoming = played.lines.filter(({ dir }) => dir === 'in');
-  return (await replay({ ...fixture, lines: incoming }, { agents })).lines;
-}
-
 async function replayOne(file: string, command: ReplayCommand, shelf: AgentShelf): Promise<boolean> {
   const fixture = await readFixture(file);
   const agents = await shelf.of(fixture, command.agent);
   if (command.update) {
-    await write(fixture, await renew(fixture, agents));
+    await renewFixture(fixture, agents);
     print(`written  ${file}`);
     return true;
   }

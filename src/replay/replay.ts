@@ -12,8 +12,8 @@ import { modelOutput } from '../fixture/outgoing-line.js';
 import { REPLAY_CALLS_MAX, REPLAY_SETTLE_TURNS_MAX, REPLAY_TAIL_MAX_MS } from '../limits.js';
 import { createGeminiConnectLive } from '../model/gemini-connect.js';
 import { type Log, silentLog } from '../observe/log.js';
-import { buildSwitchboard, type Switchboard } from '../switchboard.js';
-import { TwilioCallControl } from '../telephony/twilio-call-control.js';
+import { buildSwitchboard, type Switchboard, type SwitchboardOptions } from '../switchboard.js';
+import { RECORDED_JITTER, TwilioCallControl } from '../telephony/twilio-call-control.js';
 import type { RestRequest } from '../telephony/twilio-rest.js';
 import { scriptOf, type Moment } from './fixture-script.js';
 import { ReplayedPhone } from './replayed-phone.js';
@@ -25,6 +25,8 @@ export interface ReplayOptions {
   readonly agents: AgentCatalog;
   /** The phone plays what it hears and returns its marks by itself; the fixture's own marks are not said. */
   readonly playsMarks?: boolean;
+  /** Hears the events of the call. */
+  readonly onRun?: SwitchboardOptions['onRun'];
   readonly log?: Log;
 }
 
@@ -42,7 +44,7 @@ interface RestWaiter {
   readonly reject: (error: Error) => void;
 }
 
-/** @throws AudioError for a sound file of the fixture's that cannot be read. */
+/** @throws FixtureError `fixture_invalid` for a sound file of the fixture's that cannot be read. */
 export async function replay(fixture: Fixture, options: ReplayOptions): Promise<ReplayResult> {
   const moments = await scriptOf(fixture);
   return new Replay(fixture, options).run(moments);
@@ -73,6 +75,7 @@ class Replay {
       http: this.#switchboard.http,
       clock: this.#clock,
       playsMarks: options.playsMarks === true,
+      hidesDigits: fixture.header.made === 'recorded',
       note: (dir, content) => this.#note({ leg: 'phone', dir, ...content }),
       onActivity: () => this.#stir(),
     });
@@ -138,10 +141,10 @@ class Replay {
     if (isMark && this.#options.playsMarks === true) return;
     if (written !== undefined) this.#lines.push(written);
     const said = this.#deliver(line);
-    // Sound is handled where it is read; everything else may have consequences that take turns of the event loop. A
-    // caller may go on speaking into a line that the server has closed.
+    // Sound is handled where it is read; everything else may have consequences that take turns of the event loop. Who
+    // is speaking may go on for a while into a line that the server has closed.
     if (line.leg === 'phone' && line.message?.['event'] === 'media') return;
-    if (!said) this.#unsaid.push(written ?? line);
+    if (!said && written !== undefined) this.#unsaid.push(written);
     await this.#settle();
   }
 
@@ -196,7 +199,7 @@ class Replay {
     const conn = this.#models.length + 1;
     const model = new ReplayedSocket({
       side: 'server',
-      toLine: (text) => modelOutput(text, (words) => this.#phone.redaction.sentence(words)),
+      toLine: (text) => modelOutput(text, (words) => this.#phone.redaction.toModel(words)),
       note: (line) => {
         if (line.sound === undefined) this.#stir();
         this.#note({ leg: 'model', dir: 'out', ...(conn > 1 && { conn }), ...line });
@@ -248,7 +251,7 @@ class Replay {
       edge: undefined,
       apiBaseUrl: undefined,
       transport: (request) => this.#request(request),
-      random: () => 0.5,
+      random: () => RECORDED_JITTER,
       log,
     });
     return buildSwitchboard({
@@ -257,6 +260,7 @@ class Replay {
       model: { name: header.model, connectLive },
       callControl,
       openTap: () => endTap((ended, messages) => this.#finished(ended, messages)),
+      ...(this.#options.onRun && { onRun: this.#options.onRun }),
       clock: this.#clock,
       log,
     });

@@ -21,6 +21,8 @@ export interface ReplayedPhoneOptions {
   readonly http: Server;
   readonly clock: Clock;
   readonly playsMarks: boolean;
+  /** As in the recording that is replayed. */
+  readonly hidesDigits: boolean;
   readonly note: Note;
   readonly onActivity: () => void;
 }
@@ -34,13 +36,14 @@ interface Stream {
 
 export class ReplayedPhone {
   /** Makes what the server writes comparable: its tokens are new each time. */
-  readonly redaction = new Redaction();
+  readonly redaction: Redaction;
   callSid = '';
   readonly #options: ReplayedPhoneOptions;
   readonly #streams: Stream[] = [];
 
   constructor(options: ReplayedPhoneOptions) {
     this.#options = options;
+    this.redaction = new Redaction({ hidesDigits: options.hidesDigits });
   }
 
   /** Returns false where there is nobody to hear it. */

@@ -1,5 +1,5 @@
 /**
- * Time that stands still until a test moves it. Timers fire in the order of their deadlines, equal ones in the order
+ * Time that stands still until it is moved, by a replay or a test. Timers fire in the order of their deadlines, equal ones in the order
  * they were set, each with the clock standing at its deadline.
  */
 import assert from 'node:assert/strict';

@@ -12,19 +12,27 @@ import type { Happening } from '../wire/happening.js';
 export class RunHappenings {
   /** The agent's open message, or the last one. */
   #agentMsg = 'm0';
+  #openMsg: string | undefined;
   #errors = 0;
+
+  /** The agent's message that has begun and is not sealed. */
+  get openMsg(): string | undefined {
+    return this.#openMsg;
+  }
 
   of(item: RunItem): readonly Happening[] {
     switch (item.type) {
       case 'opened':
-        if (item.role === 'model') this.#agentMsg = item.msg;
+        if (item.role === 'model') this.#openMsg = this.#agentMsg = item.msg;
         return [];
       case 'delta':
         return [{ kind: 'delta', msg: item.msg, role: item.role, text: textOf(item.event) }];
       case 'sealed':
+        if (item.msg === this.#openMsg) this.#openMsg = undefined;
         return [sealed(item)];
       case 'event':
-        return this.#ofEvent(item.event);
+        if (item.endsMsg === this.#openMsg) this.#openMsg = undefined;
+        return this.#ofEvent(item);
       case 'ready':
         return [{ kind: 'ready' }];
       case 'over':
@@ -32,7 +40,7 @@ export class RunHappenings {
     }
   }
 
-  #ofEvent(event: Event): Happening[] {
+  #ofEvent({ event, endsMsg, fatal = false }: Extract<RunItem, { type: 'event' }>): Happening[] {
     const msg = this.#agentMsg;
     const happenings: Happening[] = [];
     const later = new Set(event.longRunningToolIds);
@@ -46,7 +54,7 @@ export class RunHappenings {
     if (event.errorCode !== undefined) {
       this.#errors += 1;
       const { errorCode: code, errorMessage: message = '' } = event;
-      happenings.push({ kind: 'error', msg: `e${this.#errors}`, code, message, fatal: false });
+      happenings.push({ kind: 'error', msg: endsMsg ?? `e${this.#errors}`, code, message, fatal });
     }
     return happenings;
   }

@@ -1,18 +1,18 @@
 /**
- * All runs of this server, whatever their mode: each is followed from its first event on. What is committed goes to the
- * store in spoken order, what happens goes to those who watch. The sound of a call never waits for either.
+ * The calls of this server as runs: each is followed from its first event on. What is committed goes to the store in spoken
+ * order, what happens goes to those who watch. The sound of a call never waits for either.
  */
 import type { AgentContext } from '../agent/agent.js';
 import type { Clock, Timer } from '../clock.js';
 import type { Event } from '../event/event.js';
-import type { RunItem, RunStream } from '../event/run-stream.js';
-import { SpokenOrder } from '../event/spoken-order.js';
+import type { RunStream } from '../event/run-stream.js';
 import { RUN_KEPT_AFTER_END_MS } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import type { EventWriter } from '../store/event-writer.js';
 import type { SessionKey } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
-import { historyMessages, RunHappenings } from './run-happenings.js';
+import { historyMessages } from './run-happenings.js';
+import { StoredFirst } from './stored-first.js';
 
 export interface RunsOptions {
   readonly writer: Pick<EventWriter, 'createSession' | 'append'>;
@@ -23,7 +23,7 @@ export interface RunsOptions {
 interface Followed {
   readonly session: SessionKey;
   readonly broadcast: Broadcast;
-  /** Until it is forgotten; undefined while the run is going on. */
+  /** Until it is forgotten; undefined while the run is going on, or has something to store. */
   forgetting: Timer | undefined;
 }
 
@@ -44,15 +44,13 @@ export class Runs {
     const followed: Followed = { session, broadcast, forgetting: undefined };
     this.#forget(call.callSid);
     this.#byCall.set(call.callSid, followed);
-    const happenings = new RunHappenings();
-    const order = new SpokenOrder((event) => this.#commit(session, event, broadcast));
-    run.listen((item) => order.hear(item));
-    run.listen((item) => tell(broadcast, happenings, item));
-    run.listen((item) => {
-      if (item.type !== 'over') return;
+    const teller = new StoredFirst({ broadcast, append: (event) => writer.append(session, event), clock });
+    run.listen((item) => teller.hear(item));
+    void teller.told.then(() => {
       broadcast.end();
-      followed.forgetting = clock.setTimer(RUN_KEPT_AFTER_END_MS, () => this.#forget(call.callSid));
       log.debug({ callSid: call.callSid }, 'the run of a call is over');
+      if (this.#byCall.get(call.callSid) !== followed) return;
+      followed.forgetting = clock.setTimer(RUN_KEPT_AFTER_END_MS, () => this.#forget(call.callSid));
     });
   }
 
@@ -61,7 +59,7 @@ export class Runs {
     return this.#byCall.get(callSid)?.broadcast;
   }
 
-  /** Whether a call is going on in that session. */
+  /** Whether a call is going on in that session, or what was said in it is not all stored. */
   isRunning({ appName, userId, id }: SessionKey): boolean {
     for (const { session, forgetting } of this.#byCall.values()) {
       const isSame = session.id === id && session.userId === userId && session.appName === appName;
@@ -70,7 +68,7 @@ export class Runs {
     return false;
   }
 
-  /** Runs that are going on, and watchers of all. */
+  /** Calls that are going on or not all stored, and watchers of all. */
   counts(): Readonly<Record<string, number>> {
     const all = [...this.#byCall.values()];
     return {
@@ -90,23 +88,4 @@ export class Runs {
     followed.broadcast.end();
     this.#byCall.delete(callSid);
   }
-
-  /** A loss is logged by the writer; whoever watches learns that the history has a hole, and the call goes on. */
-  #commit(session: SessionKey, event: Event, broadcast: Broadcast): void {
-    void this.#options.writer.append(session, event).then((outcome) => {
-      if (outcome.stored) return;
-      const message = 'A message of this conversation could not be stored.';
-      broadcast.publish({
-        kind: 'error',
-        msg: `s${event.id}`,
-        code: outcome.error.code,
-        message,
-        fatal: false,
-      });
-    });
-  }
-}
-
-function tell(broadcast: Broadcast, happenings: RunHappenings, item: RunItem): void {
-  for (const happening of happenings.of(item)) broadcast.publish(happening);
 }

@@ -1,10 +1,14 @@
 /**
  * Committed events as the text model wants its history: alternating contents, an interrupted message as what was heard of
- * it. Nothing is added that was not committed.
+ * it. Nothing is added that was not committed, but for one line where the agent spoke first.
  */
 import type { Event } from '../event/event.js';
 import { TEXT_HISTORY_MAX_CHARS } from '../limits.js';
 import type { TextContent, TextPart } from '../model/text-model.js';
+
+/** The service has refused contents that begin with the model's (https://github.com/NousResearch/hermes-agent/issues/55427), and on
+ * the phone the agent greets first. */
+const AGENT_BEGAN: TextContent = { role: 'user', parts: [{ text: 'The conversation has begun.' }] };
 
 /** Oldest first; of a long history the newest that fits, beginning with something that the user said. */
 export function historyOf(events: readonly Event[]): TextContent[] {
@@ -35,6 +39,8 @@ function newest(contents: readonly TextContent[]): TextContent[] {
     from -= 1;
   }
   const kept = contents.slice(from);
+  const [oldest] = kept;
+  if (from === 0 && oldest?.role === 'model' && isWords(oldest.parts)) return [AGENT_BEGAN, ...kept];
   const first = kept.findIndex(({ role, parts }) => role === 'user' && isWords(parts));
   return first < 0 ? [] : kept.slice(first);
 }

@@ -55,7 +55,7 @@ export async function runText(options: TextRunOptions, signal: AbortSignal): Pro
     if (signal.aborted) return 'stopped';
     const code = error instanceof AppError ? error.code : 'internal_error';
     const text = error instanceof AppError ? error.message : 'The run failed.';
-    events.failed(code, text);
+    answer.fail(code, text);
     return 'error';
   } finally {
     events.over();
@@ -90,8 +90,14 @@ class TextAnswer {
       const answered = responses.map((functionResponse) => ({ functionResponse }));
       this.#contents.push({ role: 'model', parts }, { role: 'user', parts: answered });
     }
-    events.failed('too_many_rounds', `The agent called functions ${TEXT_ROUNDS_MAX} times in a row.`);
+    this.fail('too_many_rounds', `The agent called functions ${TEXT_ROUNDS_MAX} times in a row.`);
     return 'error';
+  }
+
+  /** What was half-said is not kept. */
+  fail(code: string, text: string): void {
+    this.#options.events.failed(code, text, { endsMsg: this.#isOpen ? AGENT_MSG : undefined, fatal: true });
+    this.#isOpen = false;
   }
 
   async #ask(
@@ -131,13 +137,18 @@ class TextAnswer {
 
   #finish(finishReason: string): TextOutcome {
     const { events } = this.#options;
-    const isFailed = FAILED_FINISHES.has(finishReason) || this.#text.trim() === '';
-    if (this.#isOpen) events.sealed(AGENT_MSG, 'model', this.#text, false);
-    if (!isFailed) return 'done';
-    events.failed(
-      finishReason === '' || finishReason === 'STOP' ? 'empty_answer' : finishReason,
-      'The model gave no whole answer.',
-    );
+    // The model always says why it stopped: an answer without a reason was cut on its way.
+    const isFailed = FAILED_FINISHES.has(finishReason) || finishReason === '' || this.#text.trim() === '';
+    if (!isFailed) {
+      events.sealed(AGENT_MSG, 'model', this.#text, false);
+      return 'done';
+    }
+    const code = FAILED_FINISHES.has(finishReason)
+      ? finishReason
+      : this.#text.trim() === ''
+        ? 'empty_answer'
+        : 'incomplete_answer';
+    this.fail(code, 'The model gave no whole answer.');
     return 'error';
   }
 }

@@ -5,18 +5,20 @@
 import type { Agent, AgentContext } from '../agent/agent.js';
 import type { Clock } from '../clock.js';
 import { AppError, errorText } from '../errors.js';
+import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
-import type { RunItem } from '../event/run-stream.js';
-import { SpokenOrder } from '../event/spoken-order.js';
 import { newId } from '../ids.js';
 import { TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
 import type { GenerateText } from '../model/text-model.js';
+import type { StreamOutcome } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
+import type { RunObserver, TextMode } from '../observe/run-observer.js';
 import type { EventWriter } from '../store/event-writer.js';
 import type { SessionKey, Store } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
-import type { Happening } from '../wire/happening.js';
-import { historyMessages, RunHappenings } from './run-happenings.js';
+import { historyMessages } from './run-happenings.js';
+import { RunTimes } from './run-times.js';
+import { StoredFirst } from './stored-first.js';
 import { runText, type TextOutcome } from './text-run.js';
 
 export interface TextRunRequest {
@@ -24,6 +26,7 @@ export interface TextRunRequest {
   /** Without one a session is made. */
   readonly sessionId: string | undefined;
   readonly message: string;
+  readonly mode: TextMode;
 }
 
 export interface StartedTextRun {
@@ -41,8 +44,18 @@ export interface TextRunsOptions {
   readonly writer: Pick<EventWriter, 'append'>;
   /** Whether a call is going on in that session. */
   readonly isBusy: (session: SessionKey) => boolean;
+  readonly observer: RunObserver;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+interface RunningText {
+  readonly session: SessionKey;
+  /** Committed before this run. */
+  readonly history: readonly Event[];
+  readonly request: TextRunRequest;
+  readonly receivedAtMs: number;
+  readonly broadcast: Broadcast;
 }
 
 export class TextRuns {
@@ -62,7 +75,8 @@ export class TextRuns {
    * when too many are going on, and what the store says.
    */
   async start(request: TextRunRequest, signal: AbortSignal): Promise<StartedTextRun> {
-    const { agent, store, isBusy, clock } = this.#options;
+    const { agent, store, isBusy, observer, clock } = this.#options;
+    const receivedAtMs = clock.nowMs();
     const session: SessionKey = {
       appName: agent.name,
       userId: request.userId,
@@ -76,7 +90,7 @@ export class TextRuns {
     const controller = new AbortController();
     this.#running.set(name, controller);
     const stop = (): void => controller.abort();
-    const timer = clock.setTimer(TEXT_RUN_MAX_MS, stop);
+    const timer = clock.setTimer(TEXT_RUN_MAX_MS, () => controller.abort(OVERDUE));
     const release = (): void => {
       timer.cancel();
       signal.removeEventListener('abort', stop);
@@ -84,15 +98,20 @@ export class TextRuns {
     };
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
+    observer.onRunStarted(request.mode);
     try {
       await store.createSession(session);
       const stored = await store.getSession(session);
       const broadcast = new Broadcast({ clock, stored: historyMessages(stored?.events ?? []) });
-      const outcome = this.#run(session, stored?.events ?? [], request.message, broadcast, controller.signal);
+      const outcome = this.#run(
+        { session, history: stored?.events ?? [], request, receivedAtMs, broadcast },
+        controller.signal,
+      );
       void outcome.finally(release);
       return { sessionId: session.id, broadcast, outcome };
     } catch (error) {
       release();
+      observer.onRunEnded(request.mode, 'error');
       throw error;
     }
   }
@@ -108,13 +127,11 @@ export class TextRuns {
   }
 
   async #run(
-    session: SessionKey,
-    history: Parameters<typeof historyMessages>[0],
-    message: string,
-    broadcast: Broadcast,
+    { session, history, request, receivedAtMs, broadcast }: RunningText,
     signal: AbortSignal,
   ): Promise<TextOutcome> {
-    const { agent, generate, writer, clock, log } = this.#options;
+    const { agent, generate, writer, observer, clock, log } = this.#options;
+    const { message, mode } = request;
     const invocationId = newId();
     const events = new RunEvents({
       invocationId,
@@ -122,8 +139,10 @@ export class TextRuns {
       clock,
       onFault: (error) => log.error({ cause: errorText(error) }, 'a listener of a text run failed'),
     });
-    const teller = new StoredFirst({ broadcast, append: (event) => writer.append(session, event) });
+    const teller = new StoredFirst({ broadcast, append: (event) => writer.append(session, event), clock });
+    const times = new RunTimes({ mode, receivedAtMs, clock, observer });
     events.stream.listen((item) => teller.hear(item));
+    events.stream.listen((item) => times.hear(item));
     const outcome = await runText(
       {
         instruction: instructionOf(agent, session, invocationId),
@@ -141,13 +160,29 @@ export class TextRuns {
       },
       signal,
     );
-    await teller.end(outcome);
+    await teller.told;
+    if (outcome === 'stopped') {
+      const text = 'The run was stopped before its end.';
+      const msg = teller.openMsg ?? 'stopped';
+      broadcast.publish({ kind: 'error', msg, code: 'run_stopped', message: text, fatal: true });
+    }
+    broadcast.end();
+    observer.onRunEnded(mode, streamOutcome(outcome, signal));
     return outcome;
   }
 }
 
 function nameOf({ userId, id }: SessionKey): string {
   return JSON.stringify([userId, id]);
+}
+
+/** Why a run was stopped: it took too long. */
+const OVERDUE = 'overdue';
+
+/** Whoever left, or stopped the server, has disconnected it; nothing interrupts an answer that is read. */
+function streamOutcome(outcome: TextOutcome, signal: AbortSignal): StreamOutcome {
+  if (outcome !== 'stopped') return outcome;
+  return signal.reason === OVERDUE ? 'error' : 'disconnected';
 }
 
 function instructionOf(agent: Agent, session: SessionKey, invocationId: string): string {
@@ -161,56 +196,4 @@ function instructionOf(agent: Agent, session: SessionKey, invocationId: string):
     callerVerified: false,
   };
   return agent.instruction(ctx);
-}
-
-/** Tells nothing complete before it is stored: each item waits for what was committed by the items up to it. */
-class StoredFirst {
-  readonly #broadcast: Broadcast;
-  readonly #happenings = new RunHappenings();
-  readonly #order: SpokenOrder;
-  /** Everything that was committed until now is stored, or told to be lost. */
-  #stored: Promise<void> = Promise.resolve();
-  #told: Promise<void> = Promise.resolve();
-
-  constructor(options: {
-    readonly broadcast: Broadcast;
-    readonly append: (event: Parameters<EventWriter['append']>[1]) => ReturnType<EventWriter['append']>;
-  }) {
-    this.#broadcast = options.broadcast;
-    this.#order = new SpokenOrder((event) => {
-      const appended = options.append(event).then((outcome) => {
-        if (!outcome.stored) this.#publish(storeFailure(event.id, outcome.error.code));
-      });
-      this.#stored = Promise.all([this.#stored, appended]).then(() => undefined);
-    });
-  }
-
-  hear(item: RunItem): void {
-    this.#order.hear(item);
-    const happenings = this.#happenings.of(item);
-    const stored = this.#stored;
-    this.#told = this.#told.then(async () => {
-      await stored;
-      for (const happening of happenings) this.#publish(happening);
-    });
-  }
-
-  async end(outcome: TextOutcome): Promise<void> {
-    await this.#told;
-    await this.#stored;
-    if (outcome === 'stopped') {
-      const message = 'The run was stopped before its end.';
-      this.#publish({ kind: 'error', msg: 'stopped', code: 'run_stopped', message, fatal: true });
-    }
-    this.#broadcast.end();
-  }
-
-  #publish(happening: Happening): void {
-    this.#broadcast.publish(happening);
-  }
-}
-
-function storeFailure(eventId: string, code: string): Happening {
-  const message = 'A message of this conversation could not be stored.';
-  return { kind: 'error', msg: `s${eventId}`, code, message, fatal: false };
 }

@@ -4,7 +4,7 @@
  * other side does.
  */
 import type { RestScope } from '../call-tap.js';
-import { type Clock, sleep } from '../clock.js';
+import { sleep } from '../clock.js';
 import type { CallSid } from '../ids.js';
 import { HANG_UP_ATTEMPT_MAX_MS, HANG_UP_ATTEMPTS_MAX, HANG_UP_MAX_MS } from '../limits.js';
 import type { Log } from '../observe/log.js';
@@ -21,6 +21,9 @@ const BACKOFF_FIRST_MS = 200;
 /** Twilio's codes for a call that is no longer there, and for one that is not in progress any more. */
 const NOT_FOUND = 20404;
 const CALL_NOT_IN_PROGRESS = 21220;
+
+/** What a recorded call, and its replay, has in place of chance. */
+export const RECORDED_JITTER = 0.5;
 
 export interface TwilioCallControlOptions extends TwilioRestOptions {
   /** Uniform in [0, 1): spreads the retries of many calls. */
@@ -44,6 +47,7 @@ export class TwilioCallControl implements CallControl {
   /** Throws what the twilio library throws for an account sid that is not one. */
   constructor(options: TwilioCallControlOptions) {
     this.#options = options;
+    // Each call makes a client of its own, which is heard by its recorder; this one only shows early whether it can be made.
     createRestClient(options, HANG_UP_ATTEMPT_MAX_MS);
   }
 
@@ -61,7 +65,7 @@ export class TwilioCallControl implements CallControl {
       limit.abort();
       timeUp?.();
     });
-    const outcome = await Promise.race([this.#tryToHangUp(client, callSid, clock, limit.signal), timedOut]);
+    const outcome = await Promise.race([this.#tryToHangUp(client, callSid, scope, limit.signal), timedOut]);
     timer.cancel();
     if (outcome.kind === 'failed')
       log.error({ callSid, cause: outcome.cause }, 'a call could not be hung up');
@@ -71,7 +75,7 @@ export class TwilioCallControl implements CallControl {
   async #tryToHangUp(
     client: RestClient,
     callSid: CallSid,
-    clock: Clock,
+    { clock, tap }: RestScope,
     limit: AbortSignal,
   ): Promise<HangUpOutcome> {
     const { random, log } = this.#options;
@@ -88,8 +92,9 @@ export class TwilioCallControl implements CallControl {
         }
         log.warn({ callSid, cause, attempt }, 'hanging up is tried again');
       }
-      // Half of the doubling delay is fixed, the other half is jitter.
-      await sleep(clock, BACKOFF_FIRST_MS * 2 ** (attempt - 1) * (0.5 + random() / 2));
+      // Half of the doubling delay is fixed, the other half is jitter; a recorded call must go the same way again.
+      const jitter = tap === undefined ? random() : RECORDED_JITTER;
+      await sleep(clock, BACKOFF_FIRST_MS * 2 ** (attempt - 1) * (0.5 + jitter / 2));
       if (limit.aborted) return { kind: 'failed', cause: 'out of time' };
     }
   }

@@ -21,7 +21,7 @@ import {
 } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import type { CarrierAnomalies } from './carrier-anomaly.js';
-import { parseCarrierMessage, type CarrierMessage } from './carrier-message.js';
+import { parseCarrierMessage, plainMarkName, type CarrierMessage } from './carrier-message.js';
 import type { MediaFrameReader } from './media-frame-reader.js';
 import type { AcceptedStream, MediaStream, MediaStreamListener, MediaStreamStart } from './media-stream.js';
 import { OutgoingFrames, textsOf } from './outgoing-frames.js';
@@ -56,6 +56,8 @@ export class TwilioMediaStream implements MediaStream {
   #clock: Clock;
   #time: CallTime | undefined;
   #tap: SocketTap | undefined;
+  /** What was done while the stream was being accepted, when nobody knew yet who taps it; undefined afterwards. */
+  #untold: ((tap: SocketTap) => void)[] | undefined = [];
   readonly #log: Log;
   readonly #frames: OutgoingFrames;
   readonly #sidBytes: Uint8Array;
@@ -98,7 +100,9 @@ export class TwilioMediaStream implements MediaStream {
       this.#tap = tap;
       this.#heardAtMs = clock.nowMs();
       this.#tokensAtMs = this.#heardAtMs;
+      if (tap !== undefined) for (const tell of this.#untold ?? []) tell(tap);
     }
+    this.#untold = undefined;
     this.#ws.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary));
     this.#ws.on('ping', () => this.#heard());
     this.#ws.on('pong', () => this.#heard());
@@ -139,13 +143,13 @@ export class TwilioMediaStream implements MediaStream {
     this.#over = true;
     this.#stopWatching();
     if (this.#ws.readyState === WebSocket.CLOSED) return;
-    this.#tap?.closing(code);
+    this.#tell((tap) => tap.closing(code));
     this.#closeTimer = this.#clock.setTimer(CARRIER_CLOSE_MAX_MS, () => this.#ws.terminate());
     this.#ws.close(code);
   }
 
   terminate(): void {
-    if (!this.#over) this.#tap?.closing(undefined);
+    if (!this.#over) this.#tell((tap) => tap.closing(undefined));
     this.#over = true;
     this.#stopWatching();
     this.#ws.terminate();
@@ -180,8 +184,15 @@ export class TwilioMediaStream implements MediaStream {
       return;
     }
     if (frames === '') return;
-    if (this.#tap !== undefined) for (const text of textsOf(frames)) this.#tap.sent(text);
+    if (this.#tap !== undefined || this.#untold !== undefined) {
+      for (const text of textsOf(frames)) this.#tell((tap) => tap.sent(text));
+    }
     this.#socket.write(frames, 'latin1');
+  }
+
+  #tell(say: (tap: SocketTap) => void): void {
+    if (this.#tap !== undefined) say(this.#tap);
+    else this.#untold?.push(say);
   }
 
   #receive(data: Buffer, isBinary: boolean): void {
@@ -216,14 +227,21 @@ export class TwilioMediaStream implements MediaStream {
   }
 
   #read(data: Buffer, inDebt: boolean): void {
-    if (this.#reader.read(data, this.#sidBytes)) this.#deliverMedia(this.#reader.timestampMs, inDebt);
-    else this.#deliver(parseCarrierMessage(data, this.streamSid), inDebt);
+    if (this.#reader.read(data, this.#sidBytes)) return this.#deliverMedia(this.#reader.timestampMs, inDebt);
+    const mark = plainMarkName(data, this.streamSid);
+    if (mark === undefined) this.#deliver(parseCarrierMessage(data, this.streamSid), inDebt);
+    else this.#deliverMark(mark);
   }
 
   #deliverMedia(timestampMs: number, inDebt: boolean): void {
     if (this.#stopped) this.#anomalies.note('afterStop');
     else if (inDebt) this.#anomalies.note('overRate');
     else this.#listener?.onMedia(this.#reader.mulaw, timestampMs);
+  }
+
+  #deliverMark(name: string): void {
+    if (this.#stopped) this.#anomalies.note('afterStop');
+    else this.#listener?.onMark(name);
   }
 
   #deliver(message: CarrierMessage, inDebt: boolean): void {
@@ -243,9 +261,7 @@ export class TwilioMediaStream implements MediaStream {
         else this.#listener?.onDtmf(message.digit);
         return;
       case 'mark':
-        if (this.#stopped) this.#anomalies.note('afterStop');
-        else this.#listener?.onMark(message.name);
-        return;
+        return this.#deliverMark(message.name);
       case 'stop':
         if (this.#stopped) this.#anomalies.note('afterStop');
         else {

@@ -142,7 +142,7 @@ export class Broadcast {
     for (let seq = first; seq < this.#seq; seq += 1) this.#ambiguous.add(seq);
     return [
       new WireFrame({ type: 'history', seq: first, messages: history }),
-      ...rest.map((frame, index) => new WireFrame({ ...frame, seq: first + 1 + index })),
+      ...rest.map((frame, index) => new WireFrame(numbered(frame, first + 1 + index))),
     ];
   }
 

@@ -63,7 +63,14 @@ export class ModelLine {
     this.connection.start();
   }
 
+  /** As the socket does it. */
   receive(text: string): void {
+    const data = Buffer.from(text);
+    if (!this.connection.onBytes(data)) this.connection.onText(data.toString('utf8'), data);
+  }
+
+  /** The long way only. */
+  receiveText(text: string): void {
     this.connection.onText(text);
   }
 }

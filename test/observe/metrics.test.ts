@@ -9,6 +9,7 @@ import {
   STREAM_OUTCOMES,
   safeObserver,
 } from '../../src/observe/call-observer.js';
+import { TEXT_MODES } from '../../src/observe/run-observer.js';
 import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
 import { CARRIER_ANOMALIES } from '../../src/telephony/carrier-anomaly.js';
 import { MEDIA_REFUSALS } from '../../src/telephony/media-stream-server.js';
@@ -95,25 +96,35 @@ interface Move {
 const MOVES: Readonly<Record<string, Move>> = {
   earshot_time_to_first_event_seconds: {
     by: 'onFirstEvent',
-    move: ({ observer }) => {
+    move: ({ observer, runObserver }) => {
       observer.onFirstEvent('greeting', MODEL, 300);
       observer.onFirstEvent('reply', MODEL, 700);
+      for (const mode of TEXT_MODES) runObserver.onRunFirstEvent(mode, 400);
     },
   },
   earshot_inter_delta_gap_seconds: {
     by: 'onDeltaGap',
-    move: ({ observer }) => {
+    move: ({ observer, runObserver }) => {
       observer.onDeltaGap('model', 40);
       observer.onDeltaGap('tool', 900);
+      for (const mode of TEXT_MODES) runObserver.onRunDeltaGap(mode, 'model', 20);
     },
   },
   earshot_streams_started_total: {
     by: 'onStreamStarted',
-    move: ({ observer }) => observer.onStreamStarted(),
+    move: ({ observer, runObserver }) => {
+      observer.onStreamStarted();
+      for (const mode of TEXT_MODES) runObserver.onRunStarted(mode);
+    },
   },
   earshot_streams_total: {
     by: 'onStreamEnded',
-    move: ({ observer }) => STREAM_OUTCOMES.forEach((outcome) => observer.onStreamEnded(outcome)),
+    move: ({ observer, runObserver }) => {
+      for (const outcome of STREAM_OUTCOMES) {
+        observer.onStreamEnded(outcome);
+        for (const mode of TEXT_MODES) runObserver.onRunEnded(mode, outcome);
+      }
+    },
   },
   earshot_turn_latency_seconds: { by: 'onTurnLatency', move: ({ observer }) => observer.onTurnLatency(650) },
   earshot_barge_in_clear_seconds: {

@@ -157,6 +157,8 @@ describe('a run in text', () => {
     ];
     const { requests } = await run([[text('Yes.'), end()]], { history });
     expect(requests[0]?.contents).toEqual([
+      { role: 'user', parts: [{ text: 'The conversation has begun.' }] },
+      { role: 'model', parts: [{ text: 'Hello.' }] },
       { role: 'user', parts: [{ text: 'Hi.' }] },
       { role: 'model', parts: [{ text: 'One two' }] },
       { role: 'user', parts: [{ text: 'Where is my order?' }] },

@@ -2,7 +2,13 @@
  * A Gemini Live server for tests: a real WebSocket server on loopback that speaks the wire protocol, records every
  * frame it gets, and answers as the test tells it. One server takes many connections.
  */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer, type RawData, type WebSocket } from 'ws';
@@ -20,6 +26,8 @@ export interface GeminiScript {
   onOpen: ((connection: ScriptedConnection) => void) | undefined;
   /** Gemini sends its JSON in binary frames as a rule. */
   frames: 'text' | 'binary';
+  /** Answers requests that ask for no WebSocket: the text model's. Without it they are refused. */
+  onRequest: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
 }
 
 interface Waiter {
@@ -276,8 +284,18 @@ export class ScriptedGemini {
   readonly #waiters = new Waiters();
 
   private constructor(script: Partial<GeminiScript>) {
-    this.script = { handshake: 'accept', setup: 'complete', onOpen: undefined, frames: 'binary', ...script };
-    this.#http = createServer((_request, response) => response.writeHead(404).end());
+    this.script = {
+      handshake: 'accept',
+      setup: 'complete',
+      onOpen: undefined,
+      frames: 'binary',
+      onRequest: undefined,
+      ...script,
+    };
+    this.#http = createServer((request, response) => {
+      if (this.script.onRequest === undefined) response.writeHead(404).end();
+      else this.script.onRequest(request, response);
+    });
     this.#http.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.on('error', () => socket.destroy());

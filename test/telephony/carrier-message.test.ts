@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseStreamSid, type StreamSid } from '../../src/ids.js';
 import { CARRIER_PAYLOAD_MAX_BYTES } from '../../src/limits.js';
-import { parseCarrierMessage } from '../../src/telephony/carrier-message.js';
+import { parseCarrierMessage, plainMarkName } from '../../src/telephony/carrier-message.js';
 import { MediaFrameReader } from '../../src/telephony/media-frame-reader.js';
 
 const SID = parseStreamSid('MZ0123456789abcdef') as StreamSid;
@@ -405,5 +405,28 @@ describe('base64', () => {
     ]) {
       expect([text, reader.decode(text)]).toEqual([text, false]);
     }
+  });
+
+  it('brings a plain mark the short way as the long one does, and leaves every other one to it', () => {
+    const sid = parseStreamSid('MZ0123') as StreamSid;
+    const line = (name: string, streamSid = 'MZ0123'): string =>
+      `{"event":"mark","sequenceNumber":"7","streamSid":"${streamSid}","mark":{"name":"${name}"}}`;
+    expect(plainMarkName(Buffer.from(line('g1:m5')), sid)).toBe('g1:m5');
+    expect(plainMarkName(Buffer.from(line('g1:m5', 'MZ9999')), sid)).toBeUndefined();
+    const edited = fc
+      .tuple(fc.stringMatching(/^[A-Za-z0-9:_-]{0,70}$/), fc.nat(120), fc.string({ maxLength: 3 }), fc.nat(2))
+      .map(([name, at, put, drop]) => {
+        const text = line(name);
+        return text.slice(0, at) + put + text.slice(at + drop);
+      });
+    const named = fc.string({ unit: 'binary', maxLength: 80 }).map((name) => line(name));
+    fc.assert(
+      fc.property(fc.oneof(edited, named), (text) => {
+        const data = Buffer.from(text);
+        const name = plainMarkName(data, sid);
+        if (name !== undefined) expect(parseCarrierMessage(data, sid)).toEqual({ event: 'mark', name });
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });

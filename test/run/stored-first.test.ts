@@ -1,0 +1,181 @@
+/** What watchers are told, and when, while the store takes its time or fails. */
+import { describe, expect, it } from 'vitest';
+import type { Frame } from '../../src/client/index.js';
+import { nextTurn } from '../../src/clock.js';
+import { StoreError } from '../../src/errors.js';
+import { RunEvents } from '../../src/event/run-events.js';
+import { STORE_SILENCE_TOLD_MS } from '../../src/limits.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
+import { StoredFirst } from '../../src/run/stored-first.js';
+import type { AppendOutcome } from '../../src/store/store.js';
+import { Broadcast } from '../../src/wire/broadcast.js';
+import { MemorySink } from '../wire/memory-sink.js';
+
+class Rig {
+  readonly clock = new VirtualClock();
+  readonly events: RunEvents;
+  readonly teller: StoredFirst;
+  readonly #sink = new MemorySink();
+  readonly #appended: ((outcome: AppendOutcome) => void)[] = [];
+
+  constructor() {
+    const broadcast = new Broadcast({ clock: this.clock });
+    broadcast.watch(this.#sink, { fromStart: true });
+    this.teller = new StoredFirst({
+      broadcast,
+      append: () => new Promise((resolve) => this.#appended.push(resolve)),
+      clock: this.clock,
+    });
+    this.events = new RunEvents({
+      invocationId: 'i1',
+      agentName: 'support',
+      clock: this.clock,
+      onFault: (error) => {
+        throw error;
+      },
+    });
+    this.events.stream.listen((item) => this.teller.hear(item));
+  }
+
+  get appends(): number {
+    return this.#appended.length;
+  }
+
+  /** The oldest append that waits comes to an end. */
+  async settle(outcome: AppendOutcome = { stored: true, seq: 1 }): Promise<void> {
+    this.#appended.shift()?.(outcome);
+    await nextTurn();
+    await nextTurn();
+  }
+
+  /** What has been told until now. */
+  async told(): Promise<string[]> {
+    await nextTurn();
+    await nextTurn();
+    return this.#sink.frames.map(({ frame }) => brief(frame));
+  }
+}
+
+function brief(frame: Frame): string {
+  switch (frame.type) {
+    case 'delta':
+    case 'done':
+    case 'flush':
+      return `${frame.type} ${frame.msg} ${frame.text}`;
+    case 'tool':
+      return `tool ${frame.callId} ${frame.state}`;
+    case 'error':
+      return `error ${frame.code} ${frame.fatal ? 'fatal' : 'passing'}`;
+    default:
+      return frame.type;
+  }
+}
+
+describe('what is told of a run', () => {
+  it('is not called complete before it is stored, while deltas go on', async () => {
+    const rig = new Rig();
+    rig.events.opened('m1', 'model');
+    rig.events.delta('m1', 'model', 'One.');
+    rig.events.sealed('m1', 'model', 'One.', false);
+    rig.events.opened('m2', 'model');
+    rig.events.delta('m2', 'model', 'Two.');
+    expect(await rig.told()).toEqual(['delta m1 One.', 'delta m2 Two.']);
+    await rig.settle();
+    expect((await rig.told()).at(-1)).toBe('done m1 One.');
+  });
+
+  it('keeps a message that nobody has seen in front of what follows it', async () => {
+    const rig = new Rig();
+    rig.events.opened('m1', 'user');
+    rig.events.sealed('m1', 'user', 'A question.', false);
+    rig.events.opened('m2', 'model');
+    rig.events.delta('m2', 'model', 'An ');
+    rig.events.delta('m2', 'model', 'answer.');
+    expect(await rig.told()).toEqual([]);
+    await rig.settle();
+    expect(await rig.told()).toEqual(['done m1 A question.', 'delta m2 An ', 'delta m2 answer.']);
+  });
+
+  it('waits for a message’s place in the order, too', async () => {
+    const rig = new Rig();
+    rig.events.opened('m1', 'user');
+    rig.events.delta('m1', 'user', 'Where');
+    rig.events.opened('m2', 'model');
+    rig.events.delta('m2', 'model', 'There.');
+    rig.events.sealed('m2', 'model', 'There.', false);
+    expect(rig.appends).toBe(0);
+    rig.events.sealed('m1', 'user', 'Where?', false);
+    await rig.settle();
+    expect((await rig.told()).slice(2)).toEqual(['done m1 Where?']);
+    await rig.settle();
+    expect((await rig.told()).at(-1)).toBe('done m2 There.');
+  });
+
+  it('has functions at once in the middle of a message, and stored before where none is open', async () => {
+    const rig = new Rig();
+    rig.events.called([{ id: 'c1', name: 'lookup' }]);
+    expect(await rig.told()).toEqual([]);
+    await rig.settle();
+    rig.events.opened('m1', 'model');
+    rig.events.delta('m1', 'model', 'Let me see');
+    rig.events.called([{ id: 'c2', name: 'lookup' }]);
+    expect(await rig.told()).toEqual(['tool c1 running', 'delta m1 Let me see', 'tool c2 running']);
+  });
+
+  it('closes a message with the failure that ends it, and never stores that message', async () => {
+    const rig = new Rig();
+    rig.events.opened('m1', 'model');
+    rig.events.delta('m1', 'model', 'It is');
+    rig.events.failed('model_unreachable', 'Lost.', { endsMsg: 'm1', fatal: true });
+    rig.events.over();
+    expect(rig.appends).toBe(1);
+    await rig.settle();
+    await rig.teller.told;
+    expect(await rig.told()).toEqual(['delta m1 It is', 'error model_unreachable fatal']);
+    expect(rig.teller.openMsg).toBeUndefined();
+  });
+
+  it('tells a loss, and then the text all the same', async () => {
+    const rig = new Rig();
+    rig.events.opened('m1', 'model');
+    rig.events.delta('m1', 'model', 'One.');
+    rig.events.sealed('m1', 'model', 'One.', false);
+    await rig.settle({ stored: false, error: new StoreError('store_failed', 'the disk is full') });
+    expect(await rig.told()).toEqual(['delta m1 One.', 'error store_failed passing', 'done m1 One.']);
+  });
+
+  it('says once in a silence of the store that nothing is being stored', async () => {
+    const rig = new Rig();
+    const say = (msg: string): void => {
+      rig.events.opened(msg, 'model');
+      rig.events.delta(msg, 'model', msg);
+      rig.events.sealed(msg, 'model', msg, false);
+    };
+    say('m1');
+    rig.clock.advance(STORE_SILENCE_TOLD_MS - 1);
+    expect(await rig.told()).toEqual(['delta m1 m1']);
+    rig.clock.advance(1);
+    say('m2');
+    rig.clock.advance(3 * STORE_SILENCE_TOLD_MS);
+    expect((await rig.told()).filter((each) => each.startsWith('error'))).toHaveLength(1);
+    await rig.settle();
+    await rig.settle();
+    say('m3');
+    rig.clock.advance(STORE_SILENCE_TOLD_MS);
+    expect((await rig.told()).filter((each) => each.startsWith('error'))).toHaveLength(2);
+  });
+
+  it('is over when all of it is told', async () => {
+    const rig = new Rig();
+    let isTold = false;
+    void rig.teller.told.then(() => (isTold = true));
+    rig.events.opened('m1', 'model');
+    rig.events.sealed('m1', 'model', 'One.', true);
+    rig.events.over();
+    expect(await rig.told()).toEqual([]);
+    expect(isTold).toBe(false);
+    await rig.settle();
+    expect(await rig.told()).toEqual(['flush m1 One.']);
+    expect(isTold).toBe(true);
+  });
+});

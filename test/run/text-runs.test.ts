@@ -1,0 +1,103 @@
+/** Runs in text over time: what stops one, and what is counted of it. */
+import { describe, expect, it } from 'vitest';
+import { defineAgent } from '../../src/agent/agent.js';
+import { nextTurn } from '../../src/clock.js';
+import { TEXT_RUN_MAX_MS } from '../../src/limits.js';
+import type { GenerateText } from '../../src/model/text-model.js';
+import { silentLog } from '../../src/observe/log.js';
+import type { RunObserver } from '../../src/observe/run-observer.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
+import { TextRuns } from '../../src/run/text-runs.js';
+import { MemorySink } from '../wire/memory-sink.js';
+
+/** Says half a sentence and then nothing, until it is called off. */
+const hangs: GenerateText = async function* (_request, signal) {
+  yield { type: 'text', text: 'Half a' };
+  await new Promise((resolve) => signal.addEventListener('abort', resolve));
+};
+
+function rig(generate: GenerateText = hangs) {
+  const clock = new VirtualClock();
+  const observed: unknown[][] = [];
+  const observer = new Proxy({} as RunObserver, {
+    get:
+      (_target, name) =>
+      (...args: unknown[]) =>
+        void observed.push([name, ...args]),
+  });
+  const runs = new TextRuns({
+    agent: defineAgent({ name: 'support', instruction: 'Be brief.' }),
+    generate,
+    store: { createSession: async () => true, getSession: async () => undefined },
+    writer: { append: async () => ({ stored: true, seq: 1 }) },
+    isBusy: () => false,
+    observer,
+    clock,
+    log: silentLog,
+  });
+  return { clock, runs, observed };
+}
+
+const request = { userId: 'ada', sessionId: 's1', message: 'Well?', mode: 'sse' } as const;
+
+describe('runs in text', () => {
+  it('I5: end when their time is over, with an error that closes the message', async () => {
+    const { clock, runs, observed } = rig();
+    const { broadcast, outcome } = await runs.start(request, new AbortController().signal);
+    const sink = new MemorySink();
+    broadcast.watch(sink, { fromStart: true });
+    while (sink.state.messages.length < 2) await nextTurn();
+    clock.advance(TEXT_RUN_MAX_MS);
+    expect(await outcome).toBe('stopped');
+    while (!sink.isGone) await nextTurn();
+    expect(sink.state.isOver).toBe(true);
+    expect(sink.state.messages.map(({ status, text }) => `${status} ${text}`)).toEqual([
+      'done Well?',
+      'failed ',
+    ]);
+    expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'error']);
+    expect(runs.count).toBe(0);
+  });
+
+  it('I3: end when the client leaves or the server stops, and are counted as disconnected', async () => {
+    for (const stop of ['client', 'server'] as const) {
+      const { runs, observed } = rig();
+      const controller = new AbortController();
+      const { outcome } = await runs.start(request, controller.signal);
+      if (stop === 'client') controller.abort();
+      else runs.close();
+      expect(await outcome).toBe('stopped');
+      expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'disconnected']);
+    }
+  });
+
+  it('take one run at a time in a session, and count none that was refused', async () => {
+    const { runs, observed } = rig();
+    await runs.start(request, new AbortController().signal);
+    await expect(runs.start(request, new AbortController().signal)).rejects.toMatchObject({
+      code: 'run_conflict',
+    });
+    expect(observed.filter(([name]) => name === 'onRunStarted')).toHaveLength(1);
+    runs.close();
+  });
+
+  it('count first event and gaps by the clock, from the message’s receipt', async () => {
+    let clock = new VirtualClock();
+    const built = rig(async function* () {
+      clock.advance(300);
+      yield { type: 'text', text: 'One ' };
+      clock.advance(200);
+      yield { type: 'text', text: 'two.' };
+      yield { type: 'end', finishReason: 'STOP', parts: [] };
+    });
+    clock = built.clock;
+    const { outcome } = await built.runs.start(request, new AbortController().signal);
+    await outcome;
+    expect(built.observed).toEqual([
+      ['onRunStarted', 'sse'],
+      ['onRunFirstEvent', 'sse', 300],
+      ['onRunDeltaGap', 'sse', 'model', 200],
+      ['onRunEnded', 'sse', 'done'],
+    ]);
+  });
+});

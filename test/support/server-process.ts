@@ -1,0 +1,33 @@
+/** The built server as a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { waitUntil } from './wait-until.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+export class ServerProcess {
+  readonly exit: Promise<void>;
+  readonly #child: ChildProcess;
+  #output = '';
+
+  constructor(settings: Readonly<Record<string, string>>) {
+    const env = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...settings };
+    this.#child = spawn(process.execPath, ['dist/main.js'], { cwd: ROOT, env });
+    this.#child.stdout?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
+    this.#child.stderr?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
+    this.exit = new Promise((resolve) => {
+      this.#child.on('exit', () => resolve());
+    });
+  }
+
+  async url(): Promise<string> {
+    const find = (): string | undefined => /answers at (http:\/\/\S+)\/twilio\/voice/.exec(this.#output)?.[1];
+    await waitUntil(`an address; ${this.#output}`, () => find() !== undefined);
+    return find()!;
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.exit;
+  }
+}
