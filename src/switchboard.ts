@@ -104,12 +104,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
     },
   });
-  const live = new LiveDoor({
-    open: createOpenLive({ appName: agents.default.name, calls, runs, textRuns, keeping, clock, log }),
-    clock,
-    log,
-    onSoundDropped: (ms) => metrics.observer.onAudioDropped('inbound', 'too_fast', ms),
-  });
+  const live = createLiveDoor({ agents, calls, runs, textRuns, keeping, metrics, clock, log });
   const media = createMediaServer(config, { clock, log, metrics, calls });
   const http = createHttpServer(config, {
     log,
@@ -171,6 +166,24 @@ function createMediaServer(config: Config, parts: DoorParts & { clock: Clock }):
       onRefused: (reason) => metrics.refused.inc({ reason }),
       onAnomaly: (kind) => metrics.anomalies.inc({ kind }),
     },
+  });
+}
+
+interface LiveParts extends DoorParts {
+  readonly agents: AgentCatalog;
+  readonly runs: Runs;
+  readonly textRuns: TextRuns | undefined;
+  readonly keeping: Keeping | undefined;
+  readonly clock: Clock;
+}
+
+function createLiveDoor({ agents, metrics, ...parts }: LiveParts): LiveDoor {
+  const { clock, log } = parts;
+  return new LiveDoor({
+    open: createOpenLive({ appName: agents.default.name, ...parts }),
+    clock,
+    log,
+    onSoundDropped: (ms) => metrics.observer.onAudioDropped('inbound', 'too_fast', ms),
   });
 }
 
