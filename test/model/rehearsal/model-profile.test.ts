@@ -1,18 +1,14 @@
 import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import {
-  MODEL_PROFILES,
-  modelProfile,
-  type ProfileChoice,
-} from '../../../src/model/rehearsal/model-profile.js';
+import { MODEL_PROFILES, modelProfile } from '../../../src/model/rehearsal/model-profile.js';
 import { answerToSetup, count, eventually, order } from './rehearsal-client.js';
 import { saidBy, Stage } from './rehearsal-stage.js';
 
 let stage: Stage;
 afterEach(() => stage.close());
 
-async function answerTo(profile: ProfileChoice, setup: object): Promise<string> {
+async function answerTo(profile: unknown, setup: object): Promise<string> {
   stage = await Stage.open({ profile });
   return answerToSetup(stage.service.url, { model: 'models/gemini-3.8-live', ...setup });
 }
