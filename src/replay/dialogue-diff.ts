@@ -8,6 +8,8 @@ import type { Comparison, Moved, Place } from './replay-comparison.js';
 const CONTEXT_ROWS = 4;
 const HUNKS_MAX = 3;
 const CHANGED_ROWS_MAX = 12;
+/** Sound shorter than this is shown as it is. */
+const SHORT_SOUND_CHARS = 64;
 const TEXT_MAX_CHARS = 110;
 /** Each of the two messages in a row about their order. */
 const MOVED_MAX_CHARS = 45;
@@ -183,7 +185,7 @@ function whatOf(line: FixtureLine): string {
   const { at: _at, leg: _leg, dir: _dir, ...rest } = line;
   const { conn: _conn, ...content } = rest as Json;
   const [name, value] = Object.entries(content)[0] ?? ['', ''];
-  if (name === 'message') return JSON.stringify(value);
+  if (name === 'message') return JSON.stringify(value, soundAsLength);
   if (name === 'post') return `POST ${String(value)}`;
   if (line.leg === 'phone' && line.answer !== undefined) return `${line.answer.status} ${line.answer.xml}`;
   if (line.leg === 'call' && line.heard !== undefined) {
@@ -191,6 +193,19 @@ function whatOf(line: FixtureLine): string {
   }
   if (value === true) return name;
   return `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`;
+}
+
+/** What is said beside the sound is what a reader wants to see. */
+function soundAsLength(key: string, value: unknown): unknown {
+  const sound = key === 'modelTurn' ? turnSound(value) : key === 'payload' ? value : undefined;
+  const isSound = typeof sound === 'string' && sound.length > SHORT_SOUND_CHARS;
+  return isSound ? `♪ ${Math.floor((sound.length * 3) / 4)} bytes` : value;
+}
+
+/** The base64 of a turn that is nothing but one part of sound. */
+function turnSound(turn: unknown): unknown {
+  const { parts } = (turn ?? {}) as { parts?: readonly { inlineData?: { data?: unknown } }[] };
+  return parts?.length === 1 ? parts[0]?.inlineData?.data : undefined;
 }
 
 /** Long texts are told from where they differ. */

@@ -1,10 +1,10 @@
 /**
  * `npm run replay -- FILE...`: replays call fixtures against this server's own code and compares every message that it
- * writes. Exit 0: all the same; 1: a difference, told as a dialogue; 78: a command line or a fixture that is wrong; 70: a
+ * writes. Takes from the environment where npm was called. Exit 0: all the same; 1: a difference, told as a dialogue; 78: a command line or a fixture that is wrong; 70: a
  * fault of the replay itself.
  */
 import { readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { AppError, ConfigError, errorText } from '../errors.js';
 import { PACKAGE_ROOT } from '../package-root.js';
@@ -34,14 +34,23 @@ function readArguments(args: readonly string[]): ReplayCommand | 'help' {
       },
     });
     if (values.help) return 'help';
-    const files = (
-      positionals.length === 0 ? [join(PACKAGE_ROOT, 'fixtures', 'calls')] : positionals
-    ).flatMap(fixturesAt);
+    // `npm run` goes to the package's folder; a path is meant from where npm was called.
+    const from = process.env['INIT_CWD'] ?? '.';
+    const named = positionals.map((path) => asShown(resolve(from, path)));
+    const files = (named.length === 0 ? [join(PACKAGE_ROOT, 'fixtures', 'calls')] : named).flatMap(
+      fixturesAt,
+    );
     return { files, update: values.update, show: values.show, agent: values.agent };
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     throw new ConfigError('config_invalid', `${errorText(error)} (--help tells the options)`);
   }
+}
+
+/** Shorter where it lies below. */
+function asShown(path: string): string {
+  const below = relative('.', path);
+  return below === '' || below.startsWith('..') ? path : below;
 }
 
 function fixturesAt(path: string): string[] {
