@@ -130,7 +130,7 @@ const VARIABLES = {
   GEMINI_TEXT_MODEL: {
     schema: modelName,
     default: 'gemini-flash-latest',
-    meaning: 'the model of the text modes, which are not built yet: checked, then ignored with a warning',
+    meaning: 'the model of the text modes',
   },
   TWILIO_ACCOUNT_SID: {
     schema: text.regex(/^AC[0-9a-zA-Z]+$/, 'must be AC and letters or digits'),
@@ -181,12 +181,12 @@ const VARIABLES = {
   },
   DO_NOT_CALL: { schema: notBuiltYet('placing calls'), default: '', meaning: 'not built yet: refused' },
   DATABASE_URL: {
-    schema: text
-      .refine((url) => !/^postgres(ql)?:/i.test(url), 'is set, but PostgreSQL is not built yet: unset it')
-      .regex(/^sqlite:\P{Cc}+$/u, 'must be sqlite:PATH'),
+    schema: text.regex(
+      /^(sqlite:\P{Cc}+|postgres(ql)?:\/\/[\x21-\x7e]+)$/u,
+      'must be sqlite:PATH or postgres://…',
+    ),
     default: 'sqlite:data/earshot.db',
-    meaning:
-      '`sqlite:PATH`; not built yet: checked, then ignored with a warning; calls are kept in memory. `postgres://…` is refused',
+    meaning: 'where conversations are kept: `sqlite:PATH` or `postgres://…`, with the same behaviour',
   },
   DATA_DIR: { schema: path, default: 'data', meaning: 'where files are written' },
   CONSOLE_TOKEN: {
@@ -371,14 +371,8 @@ const TOKEN_CHARS_MIN = 16;
 /** What is accepted but should not go unsaid when the server starts; never a value, which may be a secret. */
 export function startWarnings(config: Config): readonly string[] {
   const warnings: string[] = [];
-  if (config.DATABASE_URL !== VARIABLES.DATABASE_URL.default) {
-    warnings.push('DATABASE_URL is set, but nothing is stored yet: calls are kept in memory only');
-  }
   if (config.PUBLIC_URL !== undefined && config.TWILIO_AUTH_TOKEN === undefined) {
     warnings.push('PUBLIC_URL is set without TWILIO_AUTH_TOKEN: calls from outside this machine are refused');
-  }
-  if (config.GEMINI_TEXT_MODEL !== VARIABLES.GEMINI_TEXT_MODEL.default) {
-    warnings.push('GEMINI_TEXT_MODEL is set, but the text modes are not built yet: it is not used');
   }
   const { GOOGLE_GENAI_USE_ENTERPRISE: enterprise, GOOGLE_GENAI_USE_VERTEXAI: vertexAi } = config;
   if (enterprise !== undefined && vertexAi !== undefined && enterprise !== vertexAi) {

@@ -20,6 +20,7 @@ import type { LiveListener } from './model/live-connection.js';
 import { type Log, silentLog } from './observe/log.js';
 import { PACKAGE_ROOT } from './package-root.js';
 import { type Model, openModel, twilioRest } from './server.js';
+import { probeStore } from './store/probe-store.js';
 import { TwilioAccount } from './telephony/twilio-account.js';
 
 export interface DoctorDeps {
@@ -38,7 +39,8 @@ export async function* diagnose(config: Config, deps: DoctorDeps): AsyncGenerato
   yield* await checkNumber(account, config, (name) => catalog?.find(name) !== undefined);
   yield* await checkPublicDoors(config);
   yield* checkModel(config, deps, catalog);
-  yield checkStore(config);
+  yield checkDataFolder(config);
+  yield await checkDatabase(config);
 }
 
 /** What the server would warn about when it starts. */
@@ -193,8 +195,19 @@ function deafListener(): { readonly listener: LiveListener; readonly closed: Pro
 
 function ignore(): void {}
 
+/** Looks whether the database answers, or can be made; nothing is. */
+async function checkDatabase(config: Config): Promise<Finding> {
+  const about = 'DATABASE_URL';
+  try {
+    return { about, state: 'ok', text: await probeStore(config.DATABASE_URL, silentLog) };
+  } catch (error) {
+    const mend = 'name a file that this user may write to, or a PostgreSQL that answers';
+    return { about, state: 'mend', text: errorText(error), mend };
+  }
+}
+
 /** Looks whether DATA_DIR can be written or made, without making it. */
-function checkStore(config: Config): Finding {
+function checkDataFolder(config: Config): Finding {
   const about = 'DATA_DIR';
   const wanted = resolve(config.DATA_DIR);
   const standing = nearestExisting(wanted);
@@ -202,7 +215,7 @@ function checkStore(config: Config): Finding {
     if (!statSync(standing).isDirectory()) throw new Error(`${standing} is no folder`);
     accessSync(standing, constants.W_OK | constants.X_OK);
     const text = standing === wanted ? `${wanted} is writable` : `${wanted} can be made`;
-    return { about, state: 'ok', text: `${text} (calls are kept in memory only)` };
+    return { about, state: 'ok', text };
   } catch (error) {
     const mend = 'make DATA_DIR a folder that this user may write to';
     return { about, state: 'mend', text: errorText(error), mend };

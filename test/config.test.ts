@@ -41,13 +41,7 @@ const NONSENSE: Readonly<Record<VariableName, readonly string[]>> = {
   OUTBOUND_HOURS: ['xyzzy'],
   OUTBOUND_COUNTRIES: ['xyzzy'],
   DO_NOT_CALL: ['xyzzy'],
-  DATABASE_URL: [
-    'xyzzy',
-    'mysql://xyzzy',
-    'postgres://user:xyzzy@host/calls',
-    'PostgreSQL://xyzzy',
-    'sqlite:',
-  ],
+  DATABASE_URL: ['xyzzy', 'mysql://xyzzy', 'postgres://user:xyzzy@host/a b', 'PostgreSQL://xyzzy', 'sqlite:'],
   DATA_DIR: ['xyzzy\u0007'],
   CONSOLE_TOKEN: ['xyzzy console token'],
   METRICS_TOKEN: ['xyzzy metrics token'],
@@ -136,7 +130,7 @@ describe('the configuration', () => {
     ['GOOGLE_GENAI_USE_VERTEXAI', SWITCH],
     ['LOG_PRETTY', SWITCH],
     ['EARSHOT_DEBUG', SWITCH],
-    ['DATABASE_URL', 'must be sqlite:PATH'],
+    ['DATABASE_URL', 'must be sqlite:PATH or postgres://…'],
     ['HANDOFF_QUEUE', 'is set, but handing a call to a queue is not built yet: unset it'],
   ])('says of a bad %s that it %s', (name, sentence) => {
     expect(refusalOf({ [name]: 'xyzzy' })).toMatchObject({ message: `${name} ${sentence}` });
@@ -154,11 +148,9 @@ describe('the configuration', () => {
     });
   });
 
-  it('refuses PostgreSQL, which is not built yet, and takes a path of SQLite', () => {
-    expect(refusalOf({ DATABASE_URL: 'postgres://user:word@host/calls' })).toMatchObject({
-      message: 'DATABASE_URL is set, but PostgreSQL is not built yet: unset it',
-    });
-    expect(readConfig({ DATABASE_URL: 'sqlite:calls.db' }).DATABASE_URL).toBe('sqlite:calls.db');
+  it('takes an address of PostgreSQL and a path of SQLite', () => {
+    for (const url of ['postgres://user:word@host/calls', 'postgresql://host/calls', 'sqlite:calls.db'])
+      expect(readConfig({ DATABASE_URL: url }).DATABASE_URL).toBe(url);
   });
 });
 
@@ -219,8 +211,6 @@ describe('the warnings at the start', () => {
   });
 
   it.each([
-    [{ DATABASE_URL: 'sqlite:calls.db' }, 'DATABASE_URL', 'nothing is stored yet'],
-    [{ GEMINI_TEXT_MODEL: 'gemini-9-text' }, 'GEMINI_TEXT_MODEL', 'not built yet'],
     [{ CONSOLE_TOKEN: 'secret' }, 'CONSOLE_TOKEN', 'guessed'],
     [{ METRICS_TOKEN: 'secret' }, 'METRICS_TOKEN', 'guessed'],
     [

@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -146,6 +147,7 @@ describe('Prometheus and Grafana in compose.yaml', () => {
       TWILIO_AUTH_TOKEN: 'b'.repeat(32),
       CONSOLE_TOKEN: 'c'.repeat(32),
       METRICS_TOKEN: 'd'.repeat(32),
+      DATABASE_URL: `sqlite:${join(mkdtempSync(join(tmpdir(), 'earshot-compose-')), 'calls.db')}`,
     });
     const running = await startServer(config, {
       clock: systemClock,

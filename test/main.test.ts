@@ -18,13 +18,21 @@ interface Run {
   errors: string;
 }
 
+/** Of the servers that are started here; nothing is written into the project. */
+const FOLDER = mkdtempSync(join(tmpdir(), 'earshot-main-'));
+const DATABASE_URL = `sqlite:${join(FOLDER, 'calls.db')}`;
+
 const runs: Run[] = [];
 
 /** The built server as its own process (`npm test` builds it first). */
 function run(environment: Record<string, string>, command = [process.execPath, 'dist/main.js']): Run {
   const [file, ...args] = command as [string, ...string[]];
   // A process group of its own, as a shell gives each command.
-  const child = spawn(file, args, { cwd: ROOT, env: { ...NOTHING, ...environment }, detached: true });
+  const child = spawn(file, args, {
+    cwd: ROOT,
+    env: { ...NOTHING, DATABASE_URL, ...environment },
+    detached: true,
+  });
   const exit = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.on('exit', (code, signal) => resolve({ code, signal }));
   });
@@ -75,7 +83,7 @@ describe('the process', () => {
     [{ HOST: '0.0.0.0' }, 'TWILIO_AUTH_TOKEN'],
     [{ RECORD_CALLS: 'both' }, 'RECORD_CALLS'],
     [{ AGENT: 'nobody' }, 'AGENT'],
-    [{ DATABASE_URL: 'postgres://host/calls' }, 'DATABASE_URL'],
+    [{ DATABASE_URL: 'mysql://host/calls' }, 'DATABASE_URL'],
     [{ GOOGLE_GENAI_USE_VERTEXAI: 'true' }, 'GOOGLE_CLOUD_PROJECT'],
   ])('refuses %j with one line that names the variable, and 78', async (environment, name) => {
     const started = run({ PORT: '0', ...environment });
@@ -91,13 +99,13 @@ describe('the process', () => {
       path,
       "import { defineAgent } from 'earshot';\nexport default defineAgent({ name: 'desk', instruction: 'Serve.' });\n",
     );
-    const started = run({ PORT: '0', AGENT: path, DATABASE_URL: 'sqlite:calls.db' });
+    const started = run({ PORT: '0', AGENT: path, CONSOLE_TOKEN: 'short' });
     await urlOf(started);
     started.child.kill('SIGTERM');
     await started.exit;
     expect(started.output).toMatch(/answers at .*agent desk\)/);
     expect(started.output).toContain('"agent":"desk"');
-    expect(started.output).toMatch(/"level":40,.*DATABASE_URL is set, but nothing is stored yet/);
+    expect(started.output).toMatch(/"level":40,.*CONSOLE_TOKEN is short enough to be guessed/);
     expect(started.output + started.errors).not.toContain('reception-module');
     rmSync(folder, { recursive: true });
   });

@@ -7,6 +7,7 @@ import { Kysely, PostgresDialect, sql } from 'kysely';
 import type { Clock } from '../clock.js';
 import { errorText, StoreError } from '../errors.js';
 import type { Log } from '../observe/log.js';
+import { maskOf } from './database-address.js';
 import { createPostgresPool } from './postgres-pool.js';
 import { migrate, type Backend, type Tables } from './schema.js';
 import { SqliteThreadDialect } from './sqlite-dialect.js';
@@ -88,35 +89,9 @@ function makeFile(path: string): void {
 }
 
 function openPostgres(url: string, { log }: OpenStoreOptions): Opened {
-  const { address, secrets } = addressOf(url);
-  const mask = (text: string) => secrets.reduce((masked, secret) => masked.replaceAll(secret, '***'), text);
+  const { address, mask } = maskOf(url);
   const db = new Kysely<Tables>({
     dialect: new PostgresDialect({ pool: createPostgresPool({ url, log, mask }) }),
   });
   return { backend: 'postgres', db, address, mask, afterDeletion: async () => {} };
-}
-
-/** The address without its query, in which a password may stand as well, and every form of what is secret in it. */
-function addressOf(url: string): { readonly address: string; readonly secrets: readonly string[] } {
-  if (!URL.canParse(url))
-    throw new StoreError('store_unusable', 'DATABASE_URL is not a valid postgres:// address');
-  const parsed = new URL(url);
-  const asked = [...parsed.searchParams].filter(([name]) => /pass|key|secret|token/i.test(name));
-  const written = [parsed.password, ...asked.map(([, value]) => value)];
-  const secrets = written.flatMap((secret) => [secret, decoded(secret), encodeURIComponent(secret)]);
-  const login = parsed.username === '' ? '' : `${parsed.username}${parsed.password === '' ? '' : ':***'}@`;
-  return {
-    address: `${parsed.protocol}//${login}${parsed.host}${parsed.pathname}`,
-    secrets: [...new Set([url, ...secrets])]
-      .filter((secret) => secret !== '')
-      .sort((a, b) => b.length - a.length),
-  };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

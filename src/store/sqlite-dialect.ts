@@ -76,15 +76,17 @@ class ThreadDriver implements Driver {
   }
 
   async beginTransaction(connection: DatabaseConnection, settings: TransactionSettings): Promise<void> {
-    const begin = settings.accessMode === 'read only' ? 'begin' : 'begin immediate';
-    await connection.executeQuery(CompiledQuery.raw(begin));
+    if (connection instanceof ThreadConnection)
+      connection.begin(settings.accessMode === 'read only' ? 'begin' : 'begin immediate');
   }
 
   async commitTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('commit'));
+    if (connection instanceof ThreadConnection && connection.hasBegun)
+      await connection.executeQuery(CompiledQuery.raw('commit'));
   }
 
   async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (!(connection instanceof ThreadConnection) || !connection.hasBegun) return;
     // What made the transaction fail is what matters; a new thread has nothing to roll back.
     await connection.executeQuery(CompiledQuery.raw('rollback')).catch(() => undefined);
   }
@@ -98,6 +100,8 @@ class ThreadConnection implements DatabaseConnection {
   readonly #thread: SqliteThread;
   /** The thread in which this connection's first statement ran. */
   #generation: number | undefined;
+  /** Goes over with the next statement: a message to the thread costs the event loop more than the statement costs the thread. */
+  #begin: string | undefined;
   readonly release: () => void;
 
   constructor(thread: SqliteThread, release: () => void) {
@@ -105,10 +109,21 @@ class ThreadConnection implements DatabaseConnection {
     this.release = release;
   }
 
+  /** Whether anything was asked since `begin`. */
+  get hasBegun(): boolean {
+    return this.#begin === undefined;
+  }
+
+  begin(statement: string): void {
+    this.#begin = statement;
+  }
+
   async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
     if (this.#generation !== undefined && this.#generation !== this.#thread.generation)
       throw new SqliteFailure('', 'the database thread was replaced during a transaction');
-    const answered = this.#thread.ask(sql, parameters);
+    const begin = this.#begin;
+    this.#begin = undefined;
+    const answered = this.#thread.ask(sql, parameters, begin);
     this.#generation = this.#thread.generation;
     const { rows, changes } = await answered;
     return {

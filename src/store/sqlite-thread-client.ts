@@ -15,8 +15,31 @@ export class SqliteFailure extends Error {
   constructor(code: string, message: string) {
     super(message);
     this.name = 'SqliteFailure';
-    this.code = code;
+    this.code = primaryCode(code);
   }
+}
+
+/** SQLite's primary result codes by number, those that a store can meet (https://www.sqlite.org/rescode.html). */
+const PRIMARY_CODES: Readonly<Record<number, string>> = {
+  3: 'SQLITE_PERM',
+  5: 'SQLITE_BUSY',
+  6: 'SQLITE_LOCKED',
+  7: 'SQLITE_NOMEM',
+  8: 'SQLITE_READONLY',
+  10: 'SQLITE_IOERR',
+  11: 'SQLITE_CORRUPT',
+  13: 'SQLITE_FULL',
+  14: 'SQLITE_CANTOPEN',
+  15: 'SQLITE_PROTOCOL',
+  19: 'SQLITE_CONSTRAINT',
+  23: 'SQLITE_AUTH',
+  26: 'SQLITE_NOTADB',
+};
+
+/** libsql has no names for some extended codes, such as that of a read-only folder; their last 8 bits are the primary code. */
+function primaryCode(code: string): string {
+  const unnamed = /^UNKNOWN_SQLITE_ERROR_(\d+)$/.exec(code)?.[1];
+  return unnamed === undefined ? code : (PRIMARY_CODES[Number(unnamed) & 0xff] ?? code);
 }
 
 export interface SqliteAnswer {
@@ -58,15 +81,15 @@ export class SqliteThread {
     return this.#generation;
   }
 
-  /** Rejects with SqliteFailure. */
-  ask(sql: string, parameters: readonly unknown[] = []): Promise<SqliteAnswer> {
+  /** Runs a statement, after `begin` where it is given. Rejects with SqliteFailure. */
+  ask(sql: string, parameters: readonly unknown[] = [], begin?: string): Promise<SqliteAnswer> {
     if (this.#closed) return Promise.reject(new SqliteFailure('', 'the database is closed'));
     const worker = (this.#worker ??= this.#start());
     return new Promise((resolve, reject) => {
       const id = this.#nextId++;
       this.#waiting.set(id, { resolve, reject });
       worker.ref();
-      worker.postMessage({ id, sql, parameters }, []);
+      worker.postMessage({ id, sql, parameters, begin }, []);
       this.#watch ??= this.#startWatch(this.#answers);
     });
   }

@@ -1,5 +1,5 @@
 /**
- * The thread in which SQLite works, so that waiting for the disk never stops sound: takes `{ id, sql, parameters }`, answers
+ * The thread in which SQLite works, so that waiting for the disk never stops sound: takes `{ id, sql, parameters, begin? }`, answers
  * `{ id, rows, changes }` or `{ id, error: { code, message } }`, in order. Plain JavaScript, so that one file serves
  * source and build. A database that cannot be opened is tried again with the next request.
  */
@@ -40,7 +40,7 @@ function prepared(sql) {
   return statement;
 }
 
-function answer({ sql, parameters }) {
+function answer({ sql, parameters, begin }) {
   if (sql === 'close') {
     statements.clear();
     database?.close();
@@ -53,6 +53,7 @@ function answer({ sql, parameters }) {
     if (database.inTransaction) database.exec('ROLLBACK');
     return {};
   }
+  if (begin !== undefined) database.exec(begin);
   const statement = prepared(sql);
   if (statement.reader) return { rows: statement.all(parameters) };
   return { changes: statement.run(parameters).changes };

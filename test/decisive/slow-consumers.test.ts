@@ -118,6 +118,7 @@ describe('the two directions', () => {
     model.generationComplete();
     model.turnComplete();
     await waitUntil('the sound to be heard', () => heardMs(phone) > 400);
+    expect(model.isClosed).toBe(false);
     model.resume();
     phone.hangUp();
     await over;

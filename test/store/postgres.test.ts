@@ -1,14 +1,31 @@
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as fc from 'fast-check';
+import Database from 'libsql';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { POSTGRES_CONNECTIONS_MAX } from '../../src/limits.js';
+import { silentLog } from '../../src/observe/log.js';
 import { EventWriter } from '../../src/store/event-writer.js';
 import { openStore } from '../../src/store/open-store.js';
 import type { Store } from '../../src/store/store.js';
-import { expectNothingLost } from './killed-server.js';
+import { fuzzed, fuzzedAtLeast } from '../fuzz/seed.js';
+import { lossesWhenKilled } from './killed-server.js';
 import { PASSWORD, PostgresServer } from './postgres-server.js';
 import { storeContract } from './store-contract.js';
-import { changeEvent, errorOf, KeptLog, sessionKey, userEvent } from './store-fixture.js';
+import {
+  changeEvent,
+  collected,
+  errorOf,
+  KeptLog,
+  sessionKey,
+  userEvent,
+  WallClock,
+} from './store-fixture.js';
+import { StoreModel } from './store-model.js';
+import { answerOf, modelAnswer, operations } from './store-operations.js';
 
 let server: PostgresServer;
 
@@ -167,7 +184,45 @@ describe('PostgreSQL', () => {
     expect((await reader.getSession(key))?.events).toEqual([]);
   });
 
+  test('answers random operations as SQLite does, and as the description of a store does', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'earshot-same-'));
+    const clock = new WallClock();
+    const urls = [`sqlite:${join(folder, 'same.db')}`, await server.createDatabase()];
+    const stores = await Promise.all(urls.map((url) => openStore(url, { clock, log: silentLog })));
+    const seen = new Map<string, number>();
+    await fc.assert(
+      fc.asyncProperty(operations('app'), async (all) => {
+        // Also what a run that failed has left, while its smallest case is looked for.
+        for (const [at, url] of urls.entries()) await emptied(url, at);
+        const model = new StoreModel(() => clock.wall);
+        for (const operation of all) {
+          if (operation.do === 'wait') clock.wall += operation.ms;
+          const expected = JSON.stringify(modelAnswer(model, operation, clock.wall));
+          for (const store of stores)
+            expect(JSON.stringify(await answerOf(store, operation, clock.wall))).toBe(expected);
+          seen.set(operation.do, (seen.get(operation.do) ?? 0) + 1);
+        }
+        const lines = await Promise.all(stores.map((store) => collected(store.exportSessions())));
+        expect(lines[1]).toEqual(lines[0]);
+      }),
+      fuzzed(25),
+    );
+    for (const name of ['create', 'append', 'save', 'deleteSession', 'deleteUser', 'deleteOlderThan', 'look'])
+      expect(seen.get(name) ?? 0).toBeGreaterThanOrEqual(fuzzedAtLeast(10));
+    await Promise.all(stores.map((store) => store.close()));
+    rmSync(folder, { recursive: true });
+  }, 120_000);
+
+  async function emptied(url: string, at: number): Promise<void> {
+    const tables = ['session', 'event', 'state', 'artifact'];
+    if (at === 0) {
+      const database = new Database(url.slice('sqlite:'.length));
+      for (const table of tables) database.exec(`delete from ${table}`);
+      database.close();
+    } else await server.query(databaseOf(url), `truncate ${tables.join(', ')}`);
+  }
+
   test('loses nothing that was reported when the server is killed', async () => {
-    await expectNothingLost(await server.createDatabase());
+    expect(await lossesWhenKilled(await server.createDatabase())).toEqual([]);
   }, 60_000);
 });

@@ -2,7 +2,6 @@
  * What every store does, whatever database is below it. Each backend's test runs this suite.
  */
 import { afterEach, describe, expect, test } from 'vitest';
-import { silentLog } from '../../src/observe/log.js';
 import {
   ARTIFACT_MAX_BYTES,
   EVENT_MAX_BYTES,
@@ -11,47 +10,12 @@ import {
   SESSION_EVENTS_MAX_BYTES,
   STORE_NAME_MAX_BYTES,
 } from '../../src/limits.js';
-import { openStore } from '../../src/store/open-store.js';
 import { prepareEvent } from '../../src/store/prepared-event.js';
-import type { SessionKey, Store } from '../../src/store/store.js';
-import { changeEvent, collected, errorOf, sessionKey, userEvent, WallClock } from './store-fixture.js';
-
-export interface Backend {
-  /** Address of a new, empty database. */
-  fresh(): Promise<string>;
-  /** Runs a statement beside the store, on the database of this address. */
-  query(url: string, statement: string): Promise<void>;
-}
-
-/** Names that have met their match in some database or other. */
-const ODD_NAMES = [
-  `'; drop table event; --`,
-  `" or 1=1 --`,
-  '%',
-  '_',
-  '$1',
-  '?',
-  '\\',
-  '\\x00',
-  'a\nb\tc',
-  ' leading and trailing ',
-  'naïve', // composed
-  'nai\u0308ve', // decomposed: another name
-  'NAÏVE',
-  '日本語',
-  '🧑‍🚀📞',
-  '\u202eright to left',
-  '\ufeffmark',
-  '__proto__',
-  'constructor',
-  'null',
-  'undefined',
-  '0',
-  '00',
-  '1e3',
-  'x'.repeat(STORE_NAME_MAX_BYTES),
-  '😀'.repeat(STORE_NAME_MAX_BYTES / 4),
-];
+import type { SessionKey } from '../../src/store/store.js';
+import { ContractRig, type Backend } from './contract-rig.js';
+import { deletionContract } from './deletion-contract.js';
+import { exportContract } from './export-contract.js';
+import { changeEvent, collected, errorOf, ODD_NAMES, sessionKey, userEvent } from './store-fixture.js';
 
 const BAD_NAMES: [string, unknown][] = [
   ['empty', ''],
@@ -63,46 +27,26 @@ const BAD_NAMES: [string, unknown][] = [
   ['missing', undefined],
 ];
 
+const byName = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
+
 // oxlint-disable-next-line vitest/require-top-level-describe -- each backend's test names its own
 export function storeContract(name: string, backend: () => Backend): void {
   describe(`a store on ${name}`, () => {
-    const opened: Store[] = [];
-    let clock: WallClock;
-    let url: string;
+    const rig = new ContractRig(backend);
 
-    async function open(address = url): Promise<Store> {
-      const store = await openStore(address, { clock, log: silentLog });
-      opened.push(store);
-      return store;
-    }
-
-    async function openFresh(): Promise<Store> {
-      clock = new WallClock();
-      url = await backend().fresh();
-      return open();
-    }
-
-    afterEach(async () => {
-      await Promise.all(opened.splice(0).map((store) => store.close()));
-    });
-
-    async function withSession(key: SessionKey): Promise<Store> {
-      const store = await openFresh();
-      await store.createSession(key);
-      return store;
-    }
+    afterEach(() => rig.close());
 
     describe('sessions', () => {
       test('are made once, and say when they are there already', async () => {
-        const store = await openFresh();
+        const store = await rig.openFresh();
         const key = sessionKey('CA1');
         expect(await store.getSession(key)).toBeUndefined();
         expect(await store.createSession(key, { mood: 'calm' })).toBe(true);
         expect(await store.createSession(key, { mood: 'other' })).toBe(false);
         expect(await store.getSession(key)).toEqual({
           ...key,
-          createdAtMs: clock.wall,
-          updatedAtMs: clock.wall,
+          createdAtMs: rig.clock.wall,
+          updatedAtMs: rig.clock.wall,
           state: { mood: 'calm' },
           events: [],
           omittedEvents: 0,
@@ -110,7 +54,7 @@ export function storeContract(name: string, backend: () => Backend): void {
       });
 
       test('of two users, apps and ids are apart', async () => {
-        const store = await openFresh();
+        const store = await rig.openFresh();
         const keys = ['support', 'sales'].flatMap((appName) =>
           ['+12025550100', '+12025550101'].flatMap((userId) =>
             ['1', '2'].map((id) => ({ appName, userId, id })),
@@ -128,13 +72,13 @@ export function storeContract(name: string, backend: () => Backend): void {
       });
 
       test('are listed newest first, page by page, by app and user', async () => {
-        const store = await openFresh();
+        const store = await rig.openFresh();
         const keys = Array.from({ length: 23 }, (_, at) =>
           sessionKey(`CA${at}`, { userId: `user-${at % 3}`, appName: at % 2 === 0 ? 'even' : 'odd' }),
         );
         for (const [at, key] of keys.entries()) {
           // Several at one moment: the names decide then.
-          clock.wall += at % 4 === 0 ? 1_000 : 0;
+          rig.clock.wall += at % 4 === 0 ? 1_000 : 0;
           await store.createSession(key);
         }
         const whole = (await store.listSessions({})).items;
@@ -159,7 +103,7 @@ export function storeContract(name: string, backend: () => Backend): void {
       });
 
       test('refuse a cursor or a limit that is none', async () => {
-        const store = await withSession(sessionKey('CA1'));
+        const store = await rig.withSession(sessionKey('CA1'));
         const bad = [
           store.listSessions({}, { after: 'x' }),
           store.listSessions({}, { after: Buffer.from('[1]').toString('base64url') }),
@@ -178,7 +122,7 @@ export function storeContract(name: string, backend: () => Backend): void {
       });
 
       test.each(BAD_NAMES)('refuse a name that is %s', async (_, bad) => {
-        const store = await withSession(sessionKey('CA1'));
+        const store = await rig.withSession(sessionKey('CA1'));
         const part = bad as string;
         const attempts: Promise<unknown>[] = [
           store.createSession(sessionKey(part)),
@@ -204,7 +148,7 @@ export function storeContract(name: string, backend: () => Backend): void {
       });
 
       test('keep odd names apart, and give them back as they are', async () => {
-        const store = await openFresh();
+        const store = await rig.openFresh();
         for (const odd of ODD_NAMES) {
           const key = { appName: odd, userId: odd, id: odd };
           expect(await store.createSession(key)).toBe(true);
@@ -226,7 +170,7 @@ export function storeContract(name: string, backend: () => Backend): void {
     describe('events', () => {
       test('come back as they were appended, in order, numbered from 1', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const events = Array.from({ length: 12 }, (_, at) => ({
           ...userEvent(`event-${11 - at}`),
           turnComplete: true,
@@ -247,7 +191,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('are paged by their number, whatever the page', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         await store.appendPrepared(
           Array.from({ length: 25 }, (_, at) => prepareEvent(key, userEvent(`e${at}`))),
         );
@@ -267,14 +211,14 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('that are partial are never stored', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const partial = { ...changeEvent('e1', { seen: true }), partial: true };
         expect((await errorOf(store.appendEvent(key, partial))).code).toBe('store_refused');
         expect(await store.getSession(key)).toMatchObject({ events: [], state: {} });
       });
 
       test('of a session that is not there are refused', async () => {
-        const store = await withSession(sessionKey('CA1'));
+        const store = await rig.withSession(sessionKey('CA1'));
         expect((await errorOf(store.appendEvent(sessionKey('CA2'), userEvent('e')))).code).toBe(
           'store_no_session',
         );
@@ -283,7 +227,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('appended again are the same event; another one with its id is refused', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         await store.appendEvent(key, changeEvent('e1', { count: 1 }));
         await store.appendEvent(key, changeEvent('e2', { count: 2 }));
         // As after a connection that broke at the commit.
@@ -297,7 +241,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('of a batch each have their outcome', async () => {
         const [one, two] = [sessionKey('CA1'), sessionKey('CA2')];
-        const store = await withSession(one);
+        const store = await rig.withSession(one);
         await store.createSession(two);
         await store.appendEvent(one, userEvent('old'));
         const outcomes = await store.appendPrepared([
@@ -326,8 +270,8 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('appended by two servers at once are all there, with their state', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
-        const other = await open();
+        const store = await rig.withSession(key);
+        const other = await rig.open();
         const each = 40;
         const seqs = await Promise.all(
           [store, other].flatMap((one, who) =>
@@ -344,8 +288,8 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('appended by two servers in batches that cross do not stop each other', async () => {
         const keys = Array.from({ length: 8 }, (_, at) => sessionKey(`CA${at}`));
-        const store = await openFresh();
-        const other = await open();
+        const store = await rig.openFresh();
+        const other = await rig.open();
         for (const key of keys) await store.createSession(key);
         const batches = [store, other].flatMap((one, who) =>
           Array.from({ length: 10 }, (_, at) => {
@@ -364,7 +308,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('keep every character of their texts', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const texts = [
           'a\0b\0',
           '\0',
@@ -387,7 +331,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('as large as allowed are stored, larger ones refused', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const rest = prepareEvent(key, userEvent('large', '')).bytes;
         await store.appendEvent(key, userEvent('large', 'x'.repeat(EVENT_MAX_BYTES - rest)));
         const { code, text } = await errorOf(
@@ -400,7 +344,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('beyond what one answer holds are left out from the oldest, and paged by bytes', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const large = 'x'.repeat(EVENT_MAX_BYTES / 2);
         const count = (2 * SESSION_EVENTS_MAX_BYTES) / EVENT_MAX_BYTES + 10;
         for (let at = 0; at < count; at += 1) await store.appendEvent(key, userEvent(`e${at}`, large));
@@ -417,7 +361,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('beyond the number that one answer holds are left out from the oldest', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const count = SESSION_EVENTS_MAX + 7;
         await store.appendPrepared(
           Array.from({ length: count }, (_, at) => prepareEvent(key, userEvent(`e${at}`, 'x'))),
@@ -442,7 +386,7 @@ export function storeContract(name: string, backend: () => Backend): void {
         ['no time', () => ({ timestamp: Number.NaN })],
       ])('that hold %s are refused', async (_, change) => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const event = { ...userEvent('e1'), ...change() } as never;
         expect((await errorOf(store.appendEvent(key, event))).code).toBe('store_refused');
       });
@@ -450,7 +394,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
     describe('state', () => {
       test('is shared as far as its prefix says', async () => {
-        const store = await openFresh();
+        const store = await rig.openFresh();
         const here = sessionKey('CA1');
         const sameUser = sessionKey('CA2');
         const otherUser = sessionKey('CA1', { userId: '+12025550199' });
@@ -469,7 +413,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('that is temporary is stored nowhere, not in its event either', async () => {
         const key = sessionKey('CA1');
-        const store = await openFresh();
+        const store = await rig.openFresh();
         await store.createSession(key, { 'temp:start': 'secret-temp', kept: 1 });
         await store.appendEvent(key, changeEvent('e', { 'temp:x': 'secret-temp', 'user:y': 2 }));
         expect(JSON.stringify(await store.getSession(key))).not.toContain('temp');
@@ -478,22 +422,22 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('keeps every kind of value, and names that mean something elsewhere', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const delta = JSON.parse(
           '{"null":null,"zero":0,"float":-1.5e-7,"no":false,"empty":"","list":[1,[2]],"deep":{"a":{"__proto__":1}},' +
             '"__proto__":{"polluted":true},"user:__proto__":1,"constructor":2,"big":9007199254740991}',
         ) as Record<string, unknown>;
         await store.appendEvent(key, changeEvent('e', delta));
         const state = (await store.getSession(key))?.state ?? {};
-        expect(JSON.stringify(Object.entries(state).sort())).toBe(
-          JSON.stringify(Object.entries(delta).sort()),
+        expect(JSON.stringify(Object.entries(state).sort(byName))).toBe(
+          JSON.stringify(Object.entries(delta).sort(byName)),
         );
         expect('polluted' in state).toBe(false);
       });
 
       test('has room for many keys in one event', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const delta = Object.fromEntries(Array.from({ length: 7_000 }, (_, at) => [`key-${at}`, at]));
         await store.appendEvent(key, changeEvent('e', delta));
         expect((await store.getSession(key))?.state).toEqual(delta);
@@ -503,14 +447,14 @@ export function storeContract(name: string, backend: () => Backend): void {
     describe('artifacts', () => {
       test('have versions from 0, and the newest is the one without a number', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const bytes = [
           new Uint8Array(0),
           Uint8Array.from({ length: 256 }, (_, at) => at),
           Buffer.from('\0\0a'),
         ];
         for (const [at, one] of bytes.entries()) {
-          clock.wall += 1_000;
+          rig.clock.wall += 1_000;
           expect(await store.saveArtifact(key, 'answer.ulaw', one, 'audio/basic')).toBe(at);
         }
         for (const [version, one] of bytes.entries()) {
@@ -521,13 +465,13 @@ export function storeContract(name: string, backend: () => Backend): void {
         expect((await store.loadArtifact(key, 'answer.ulaw'))?.version).toBe(2);
         expect(await store.loadArtifact(key, 'answer.ulaw', 3)).toBeUndefined();
         expect(await store.loadArtifact(key, 'other')).toBeUndefined();
-        expect((await store.getSession(key))?.updatedAtMs).toBe(clock.wall);
+        expect((await store.getSession(key))?.updatedAtMs).toBe(rig.clock.wall);
         expect((await store.getSession(key))?.state).toEqual({});
       });
 
       test('with the user prefix are seen from all sessions of the user, others from theirs', async () => {
         const [one, two] = [sessionKey('CA1'), sessionKey('CA2')];
-        const store = await withSession(one);
+        const store = await rig.withSession(one);
         await store.createSession(two);
         await store.saveArtifact(one, 'user:photo', Buffer.from('a'), 'image/png');
         expect(await store.saveArtifact(two, 'user:photo', Buffer.from('b'), 'image/png')).toBe(1);
@@ -542,7 +486,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('are listed page by page, by the bytes of their names', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const names = ['b', 'A', 'a', 'B', 'é', 'z', 'user:a', '日', '😀', '\uff5e'];
         for (const one of names) await store.saveArtifact(key, one, Buffer.from(one), 'text/plain');
         const ordered = names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
@@ -560,8 +504,8 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('saved by two servers at once have a version each', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
-        const other = await open();
+        const store = await rig.withSession(key);
+        const other = await rig.open();
         await store.createSession(sessionKey('CA2'));
         for (const artifact of ['own', 'user:shared']) {
           const versions = await Promise.all(
@@ -582,7 +526,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('above their bound, or of no session, are refused', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         const large = new Uint8Array(ARTIFACT_MAX_BYTES + 1);
         expect((await errorOf(store.saveArtifact(key, 'a', large, 'a/b'))).code).toBe('store_refused');
         expect(await store.saveArtifact(key, 'a', large.subarray(1), 'a/b')).toBe(0);
@@ -595,190 +539,18 @@ export function storeContract(name: string, backend: () => Backend): void {
       });
     });
 
-    describe('deletion', () => {
-      /** Two users with two sessions each in two apps; every session has 2 events, 3 state keys and 2 artifacts. */
-      async function populated(): Promise<{ store: Store; keys: SessionKey[] }> {
-        const store = await openFresh();
-        const keys = ['support', 'sales'].flatMap((appName) =>
-          ['ada', 'bob'].flatMap((userId) => ['1', '2'].map((id) => ({ appName, userId, id }))),
-        );
-        for (const key of keys) {
-          await store.createSession(key, { [`own-${key.id}`]: 1 });
-          await store.appendEvent(key, userEvent('e1'));
-          await store.appendEvent(key, changeEvent('e2', { 'user:u': key.id, 'app:a': 1 }));
-          await store.saveArtifact(key, 'note', Buffer.from('n'), 'text/plain');
-          await store.saveArtifact(key, 'user:note', Buffer.from('n'), 'text/plain');
-        }
-        return { store, keys };
-      }
-
-      test('of a session takes what is its own, and leaves what is shared', async () => {
-        const { store, keys } = await populated();
-        const [key] = keys;
-        if (key === undefined) throw new Error('no key');
-        expect(await store.deleteSession(key)).toBe(true);
-        expect(await store.deleteSession(key)).toBe(false);
-        expect(await store.getSession(key)).toBeUndefined();
-        expect((await errorOf(store.appendEvent(key, userEvent('late')))).code).toBe('store_no_session');
-        await store.createSession(key);
-        expect(await store.getSession(key)).toMatchObject({
-          events: [],
-          state: { 'user:u': '2', 'app:a': 1 },
-        });
-        expect((await store.listArtifacts(key)).items.map(({ name: left }) => left)).toEqual(['user:note']);
-        expect((await store.listSessions({})).items).toHaveLength(8);
-      });
-
-      test('of a user takes everything of that user, in one app or in all', async () => {
-        const { store, keys } = await populated();
-        const perApp = { sessions: 2, events: 4, stateKeys: 3, artifactVersions: 4 };
-        expect(await store.deleteUser({ appName: 'support' }, 'ada')).toEqual(perApp);
-        expect(await store.deleteUser('all', 'ada')).toEqual(perApp);
-        expect(await store.deleteUser('all', 'ada')).toEqual({
-          sessions: 0,
-          events: 0,
-          stateKeys: 0,
-          artifactVersions: 0,
-        });
-        const lines = await collected(store.exportSessions());
-        expect(lines.join('\n')).not.toContain('ada');
-        for (const key of keys.filter(({ userId }) => userId === 'bob'))
-          expect(await store.getSession(key)).toMatchObject({ state: { 'user:u': '2', 'app:a': 1 } });
-      });
-
-      test('of a user takes more sessions than one transaction does', async () => {
-        const store = await openFresh();
-        for (let at = 0; at < 120; at += 1) await store.createSession(sessionKey(`CA${at}`));
-        await store.createSession(sessionKey('CA1', { userId: 'bob' }));
-        expect((await store.deleteUser('all', '+12025550123')).sessions).toBe(120);
-        expect((await store.listSessions({})).items).toHaveLength(1);
-      });
-
-      test('by age takes quiet sessions, and what is left of users who have none', async () => {
-        const { store, keys } = await populated();
-        const startMs = clock.wall;
-        clock.wall += 10_000;
-        const [active] = keys;
-        if (active === undefined) throw new Error('no key');
-        await store.appendEvent(active, userEvent('late'));
-        expect(await store.deleteOlderThan(startMs)).toMatchObject({ sessions: 0, stateKeys: 0 });
-        const counts = await store.deleteOlderThan(startMs + 1);
-        // Seven sessions; the shared state and artifacts of the three users who have no session left.
-        expect(counts).toEqual({ sessions: 7, events: 14, stateKeys: 7 + 3, artifactVersions: 7 + 3 * 2 });
-        expect((await store.listSessions({})).items).toMatchObject([active]);
-        expect(await store.getSession(active)).toMatchObject({
-          state: { 'own-1': 1, 'user:u': '2', 'app:a': 1 },
-        });
-        expect((await store.listArtifacts(active)).items).toHaveLength(2);
-        expect(await store.deleteOlderThan(clock.wall + 1)).toMatchObject({ sessions: 1, events: 3 });
-        // What is the app's is nobody's data, and stays.
-        await store.createSession(active);
-        expect((await store.getSession(active))?.state).toEqual({ 'app:a': 1 });
-      });
-
-      test('while others append leaves no event behind', async () => {
-        const key = sessionKey('CA1');
-        const store = await withSession(key);
-        const other = await open();
-        const appends = Array.from({ length: 60 }, (_, at) =>
-          other.appendEvent(key, changeEvent(`e${at}`, { 'user:k': at })).catch(() => undefined),
-        );
-        await appends[5];
-        await store.deleteUser('all', key.userId);
-        await Promise.all(appends);
-        expect(await collected(store.exportSessions())).toEqual([]);
-      });
-    });
-
-    describe('export and import', () => {
-      async function filled(): Promise<Store> {
-        const store = await openFresh();
-        for (const odd of ODD_NAMES.slice(0, 12)) {
-          const key = { appName: 'support', userId: odd, id: odd };
-          clock.wall += 1;
-          await store.createSession(key, { own: odd, 'user:u': odd });
-          for (let at = 0; at < 3; at += 1)
-            await store.appendEvent(key, changeEvent(`e${at}`, { [`k${at}`]: [at, '\0'], 'app:a': odd }));
-          await store.saveArtifact(key, 'user:photo', Buffer.from([0, 255, 10]), 'image/png');
-          await store.saveArtifact(key, odd, Buffer.from(odd), 'text/plain');
-          await store.saveArtifact(key, odd, Buffer.from('second'), 'text/plain');
-        }
-        return store;
-      }
-
-      test('give an equal store, which exports the same', async () => {
-        const store = await filled();
-        const lines = await collected(store.exportSessions());
-        const copy = await open(await backend().fresh());
-        const counts = await copy.importSessions(lines);
-        expect(counts).toEqual({
-          sessions: 12,
-          events: 36,
-          stateKeys: 12 * 4 + 12 + 1,
-          artifactVersions: 36,
-          skippedSessions: 0,
-        });
-        expect(await collected(copy.exportSessions())).toEqual(lines);
-        for (const key of (await store.listSessions({})).items)
-          expect(await copy.getSession(key)).toEqual(await store.getSession(key));
-        // What continues it, continues the numbers.
-        const [key] = (await copy.listSessions({})).items;
-        if (key !== undefined) expect(await copy.appendEvent(key, userEvent('next'))).toBe(4);
-      });
-
-      test('leave what is there as it is', async () => {
-        const store = await filled();
-        const lines = await collected(store.exportSessions());
-        expect(await store.importSessions(lines)).toEqual({
-          sessions: 0,
-          events: 0,
-          stateKeys: 0,
-          artifactVersions: 0,
-          skippedSessions: 12,
-        });
-        expect(await collected(store.exportSessions())).toEqual(lines);
-      });
-
-      test('of one user hold nothing of another, nor of the app', async () => {
-        const store = await filled();
-        const lines = (await collected(store.exportSessions({ userId: '%' }))).map(
-          (line) => JSON.parse(line) as { userId?: string },
-        );
-        expect(lines.length).toBeGreaterThan(5);
-        expect(new Set(lines.map(({ userId }) => userId))).toEqual(new Set(['%']));
-      });
-
-      test.each([
-        '{"type":"session"}',
-        'not json',
-        '{"type":"event","appName":"secret-name"}',
-        '[]',
-        '{"type":"other"}',
-      ])('refuse the line %s by its number, and keep the sessions before it', async (bad) => {
-        const store = await openFresh();
-        const session = { type: 'session', appName: 'a', userId: 'u', createdAtMs: 1, updatedAtMs: 1 };
-        const lines = [
-          JSON.stringify({ ...session, sessionId: '1' }),
-          JSON.stringify({ ...session, sessionId: '2' }),
-          bad,
-        ];
-        const { code, text } = await errorOf(store.importSessions(lines));
-        expect(code).toBe('store_refused');
-        expect(text).toContain('line 3');
-        expect(text).not.toContain('secret-name');
-        expect((await store.listSessions({})).items.map(({ id }) => id)).toEqual(['1']);
-      });
-    });
+    deletionContract(rig);
+    exportContract(rig);
 
     describe('as a whole', () => {
       test('is there again after it was closed', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         await store.appendEvent(key, changeEvent('e1', { kept: 1 }));
         await store.saveArtifact(key, 'a', Buffer.from('b'), 'a/b');
         const before = await store.getSession(key);
         await store.close();
-        const again = await open();
+        const again = await rig.open();
         expect(await again.getSession(key)).toEqual(before);
         expect(await again.appendEvent(key, userEvent('e2'))).toBe(2);
         expect((await again.loadArtifact(key, 'a'))?.version).toBe(0);
@@ -786,7 +558,7 @@ export function storeContract(name: string, backend: () => Backend): void {
 
       test('refuses what is asked after it was closed, and closes twice', async () => {
         const key = sessionKey('CA1');
-        const store = await withSession(key);
+        const store = await rig.withSession(key);
         await store.close();
         await store.close();
         const asked = [store.getSession(key), store.appendEvent(key, userEvent('e')), store.check()];
@@ -795,22 +567,21 @@ export function storeContract(name: string, backend: () => Backend): void {
       });
 
       test('is made by as many servers as start at once', async () => {
-        clock = new WallClock();
-        url = await backend().fresh();
-        const stores = await Promise.all(Array.from({ length: 4 }, () => open()));
+        rig.url = await rig.backend.fresh();
+        const stores = await Promise.all(Array.from({ length: 4 }, () => rig.open()));
         const made = await Promise.all(stores.map((store) => store.createSession(sessionKey('CA1'))));
         expect(made.filter(Boolean)).toHaveLength(1);
         await Promise.all(stores.map((store) => store.check()));
       });
 
       test('refuses a database that a newer version made', async () => {
-        const store = await openFresh();
+        const store = await rig.openFresh();
         await store.close();
-        await backend().query(
-          url,
+        await rig.backend.query(
+          rig.url,
           `insert into kysely_migration values ('9999-later', '2030-01-01T00:00:00Z')`,
         );
-        const { code, text } = await errorOf(open());
+        const { code, text } = await errorOf(rig.open());
         expect(code).toBe('store_unusable');
         expect(text).toContain('newer version');
       });

@@ -2,9 +2,40 @@
  * What the store's tests have in common: events, keys, a wall clock that tests can set, and a log that keeps its lines.
  */
 import { systemClock, type Clock } from '../../src/clock.js';
+import { STORE_NAME_MAX_BYTES } from '../../src/limits.js';
 import { NO_ACTIONS, type Event, type JsonObject } from '../../src/event/event.js';
 import type { Log } from '../../src/observe/log.js';
 import type { SessionKey } from '../../src/store/store.js';
+
+/** Names that have met their match in some database or other. */
+export const ODD_NAMES = [
+  `'; drop table event; --`,
+  `" or 1=1 --`,
+  '%',
+  '_',
+  '$1',
+  '?',
+  '\\',
+  '\\x00',
+  'a\nb\tc',
+  ' leading and trailing ',
+  'naïve', // composed
+  'nai\u0308ve', // decomposed: another name
+  'NAÏVE',
+  '日本語',
+  '🧑‍🚀📞',
+  '\u202eright to left',
+  '\ufeffmark',
+  '__proto__',
+  'constructor',
+  'null',
+  'undefined',
+  '0',
+  '00',
+  '1e3',
+  'x'.repeat(STORE_NAME_MAX_BYTES),
+  '😀'.repeat(STORE_NAME_MAX_BYTES / 4),
+];
 
 export function sessionKey(id: string, change: Partial<SessionKey> = {}): SessionKey {
   return { appName: 'support', userId: '+12025550123', id, ...change };

@@ -41,18 +41,19 @@ const INNER = [
   'index.ts',
 ];
 const MEDIA_REACH: Reach = { values: LEAVES, types: ['observe'] };
+const EVENT_REACH: Reach = { values: [...LEAVES, 'event'], types: ['observe'] };
 const OUTER_REACH: Reach = { values: [...INNER, 'switchboard.ts', 'server.ts'], types: [] };
 
 /** A part is a folder of `src/` or a file directly in it. */
 export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   ...Object.fromEntries(LEAVES.map((leaf) => [leaf, { values: LEAVES, types: [] }])),
-  // The one stream that runs, store, console and clients have in common: a leaf, with files of its own.
+  // The one stream that agents, store, console and observers have in common: a leaf, with files of its own.
   event: { values: LEAVES, types: [] },
   ...Object.fromEntries(MEDIA.map((part) => [part, MEDIA_REACH])),
-  store: { values: [...LEAVES, 'event'], types: ['observe'] },
+  ...Object.fromEntries(['agent', 'model', 'store'].map((part) => [part, EVENT_REACH])),
   'config.ts': MEDIA_REACH,
-  'index.ts': { values: ['agent'], types: [] },
-  observe: { values: LEAVES, types: [...MEDIA, 'config.ts', 'call'] },
+  'index.ts': { values: ['agent', 'event'], types: [] },
+  observe: { values: [...LEAVES, 'event'], types: [...MEDIA, 'config.ts', 'call'] },
   // The read-only view of the calls is the console's interface, which the call implements; never the other way round.
   call: { values: [...LEAVES, 'event', ...MEDIA, 'observe'], types: ['config.ts', 'console'] },
   // A recorder knows the edges by their taps only.
@@ -75,6 +76,7 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   'doctor-number.ts': { values: ['doctor-finding.ts', 'telephony'], types: ['config.ts'] },
   'doctor-finding.ts': { values: [], types: [] },
   'main.ts': OUTER_REACH,
+  'store-command.ts': { values: [...LEAVES, 'config.ts', 'store', 'observe'], types: [] },
 };
 
 /** Packages that stay in their parts, types too. */

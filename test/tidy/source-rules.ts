@@ -68,7 +68,10 @@ export function timeAndChanceBreaches(files: readonly ProjectFile[]): string[] {
 /** A process's own file may read the environment where its header comment says so. */
 function isDocumentedEntry(file: ProjectFile): boolean {
   const header = /^(#!.*\n)?\/\*\*[\s\S]*?\*\//.exec(file.text)?.[0] ?? '';
-  return /^src\/(replay\/|main\.ts$|doctor\.ts$)/.test(file.path) && /\benvironment\b/.test(header);
+  return (
+    /^src\/(replay\/|main\.ts$|doctor\.ts$|store-command\.ts$)/.test(file.path) &&
+    /\benvironment\b/.test(header)
+  );
 }
 
 /** The environment is read once: by an entry file, which hands it to `config.ts`. */

@@ -1,0 +1,129 @@
+/**
+ * `npm run store -- …`: what an operator does with stored conversations: forget a caller, let old ones go, take a copy and
+ * put one back. Works on the `DATABASE_URL` of the environment while the server runs or not. Exit 0, or 78 for a wrong command line or database.
+ */
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+import { config as loadDotenv } from 'dotenv';
+import { systemClock } from './clock.js';
+import { readConfig } from './config.js';
+import { ConfigError, errorText } from './errors.js';
+import { silentLog } from './observe/log.js';
+import { openStore } from './store/open-store.js';
+import type { DeletedCounts, Store } from './store/store.js';
+
+const HELP = `Stored conversations.
+
+  npm run store -- forget USER [--app NAME]     delete everything of one caller
+  npm run store -- prune DAYS                   delete sessions without activity for so many days
+  npm run store -- export [--app NAME] [--user USER]   write sessions as JSON lines
+  npm run store -- import FILE                  read them back; sessions that are there stay as they are
+
+USER is a caller's number, such as +15550100001, or a user id of the text modes.
+`;
+const CONFIG_EXIT = 78;
+const DAY_MS = 24 * 60 * 60_000;
+
+interface Arguments {
+  readonly command: string | undefined;
+  readonly subject: string | undefined;
+  readonly app: string | undefined;
+  readonly user: string | undefined;
+}
+
+function readArguments(args: readonly string[]): Arguments | 'help' {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        app: { type: 'string' },
+        user: { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    if (values.help || positionals.length === 0) return 'help';
+    const [command, subject] = positionals;
+    return { command, subject, app: values.app, user: values.user };
+  } catch (error) {
+    throw new ConfigError('config_invalid', `${errorText(error)} (--help tells the commands)`);
+  }
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function printCounts({ sessions, events, stateKeys, artifactVersions }: DeletedCounts): void {
+  print(
+    `deleted: ${sessions} sessions, ${events} events, ${stateKeys} state keys, ${artifactVersions} artifacts`,
+  );
+}
+
+function required(subject: string | undefined, what: string): string {
+  if (subject !== undefined && subject !== '') return subject;
+  throw new ConfigError('config_invalid', `name ${what} (--help tells the commands)`);
+}
+
+async function run(store: Store, { command, subject, app, user }: Arguments): Promise<void> {
+  switch (command) {
+    case 'forget':
+      printCounts(
+        await store.deleteUser(app === undefined ? 'all' : { appName: app }, required(subject, 'a user')),
+      );
+      return;
+    case 'prune': {
+      const days = Number(required(subject, 'a number of days'));
+      if (!(days > 0))
+        throw new ConfigError('config_invalid', `"${subject ?? ''}" is no number of days above 0`);
+      printCounts(await store.deleteOlderThan(systemClock.wallMs() - days * DAY_MS));
+      return;
+    }
+    case 'export': {
+      const filter = {
+        ...(app !== undefined && { appName: app }),
+        ...(user !== undefined && { userId: user }),
+      };
+      for await (const line of store.exportSessions(filter)) print(line);
+      return;
+    }
+    case 'import': {
+      const lines = createInterface({
+        input: createReadStream(required(subject, 'a file')),
+        crlfDelay: Infinity,
+      });
+      const { sessions, events, skippedSessions } = await store.importSessions(lines);
+      print(
+        `imported: ${sessions} sessions, ${events} events; ${skippedSessions} sessions were there already`,
+      );
+      return;
+    }
+    default:
+      throw new ConfigError(
+        'config_invalid',
+        `there is no command "${command ?? ''}" (--help tells the commands)`,
+      );
+  }
+}
+
+async function main(): Promise<void> {
+  const args = readArguments(process.argv.slice(2));
+  if (args === 'help') return print(HELP);
+  loadDotenv({ quiet: true });
+  // Only the database's address is wanted here: what else is set need not be right.
+  const { DATABASE_URL: url } = readConfig(
+    process.env['DATABASE_URL'] === undefined ? {} : { DATABASE_URL: process.env['DATABASE_URL'] },
+  );
+  const store = await openStore(url, { clock: systemClock, log: silentLog });
+  try {
+    await run(store, args);
+  } finally {
+    await store.close();
+  }
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`store: ${errorText(error)}\n`);
+  process.exitCode = CONFIG_EXIT;
+});
