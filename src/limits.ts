@@ -184,6 +184,8 @@ export const TRANSCRIBED_BARGE_IN_MIN_MS = 1_500;
 export const CUT_MAX_MS = 12_000;
 /** Keys pressed before the model is ready that are kept for it; more are not. */
 export const EARLY_KEYS_MAX = 32;
+/** Typed texts that wait for the model; the client module keeps as many before its socket is open. One more is refused. */
+export const EARLY_TEXTS_MAX = 32;
 /** What the model is to learn with the next text: the newest of it, so long at most. */
 export const NOTE_MAX_CHARS = 2_000;
 /** How often a call looks whether the carrier went quiet. */
@@ -286,6 +288,39 @@ export const WIRE_FINISH_MAX_MS = 10_000;
 export const WIRE_SOCKET_UNSENT_MAX_BYTES = 64 * 1024;
 /** What an error tells a client, and the length of names and ids. */
 export const WIRE_NAME_MAX_CHARS = 500;
+
+// --- Web clients of a live conversation -------------------------------------------------------------------
+
+/** The largest message of a web client: a picture as base64, with room. A larger one closes the socket (1009). */
+export const WEB_PAYLOAD_MAX_BYTES = 1024 * 1024;
+/** A picture: a full-HD JPEG is about half of it. */
+export const WEB_IMAGE_MAX_BYTES = 512 * 1024;
+/** Live models look at one picture a second (ai.google.dev/gemini-api/docs/live-guide); one more may come early. */
+export const WEB_IMAGES_PER_SECOND = 1;
+export const WEB_IMAGES_BURST = 2;
+/** Typed texts: what waited in a client comes at once, then no faster than anybody types. */
+export const WEB_TEXTS_PER_SECOND = 2;
+export const WEB_TEXTS_BURST = 32;
+/** Messages: sound in pieces of 10 ms, twice over. Above it sound and pictures are dropped, and far above the client is hung up. */
+export const WEB_MESSAGES_PER_SECOND = 200;
+export const WEB_MESSAGES_BURST = 400;
+export const WEB_MESSAGES_DEBT_MAX = 10 * WEB_MESSAGES_PER_SECOND;
+/** How far a client's sound may be ahead of real time: what a network gives back after a stall. More is dropped. */
+export const WEB_SOUND_AHEAD_MAX_MS = 5_000;
+/** How often a client is told that its sound comes too fast. */
+export const WEB_TOLD_AGAIN_MS = 5_000;
+/** Messages that make no sense: each is answered with an error, so many at once and so many a second; then it is hung up. */
+export const WEB_FAULTS_BURST = 20;
+export const WEB_FAULTS_PER_SECOND = 1;
+/** Unsent bytes above which no more sound is sent to a client: half a second of PCM16 at 24 kHz. Half of what frames may
+ * come to, so that sound never keeps frames waiting. */
+export const WEB_SOUND_UNSENT_MAX_BYTES = 32 * 1024;
+/** Sockets that have not yet shown a valid `start`, or whose history is being read. */
+export const WEB_UNSTARTED_MAX = 100;
+/** What was said before is read within this time, or the conversation begins without it. */
+export const WEB_HISTORY_WAIT_MS = 3_000;
+/** What of it the model is given: some 3,000 tokens. */
+export const WEB_HISTORY_MAX_CHARS = 12_000;
 
 // --- The store ----------------------------------------------------------------------------------------------
 
@@ -427,6 +462,14 @@ assert(
 assert(MODEL_BUFFERED_MAX_BYTES < MODEL_UNSENT_MAX_BYTES, 'sound is held back long before the socket is cut');
 assert(MARKS_UNRETURNED_MAX * MARK_INTERVAL_MS >= 60_000, 'a minute of sound keeps its marks');
 assert(PHONE_CATCH_UP_MAX_MS / FRAME_MS < CARRIER_MESSAGES_PER_SECOND_MAX, 'catching up is no flood');
+assert(
+  2 * WEB_SOUND_UNSENT_MAX_BYTES <= WIRE_SOCKET_UNSENT_MAX_BYTES,
+  'sound stops before it keeps frames waiting',
+);
+assert(
+  (4 / 3) * WEB_IMAGE_MAX_BYTES < WEB_PAYLOAD_MAX_BYTES,
+  'the largest picture fits into the largest message',
+);
 assert(2 * WIRE_HEARTBEAT_MS < WIRE_UNREAD_MAX_MS, 'a watcher that is cut has let several heartbeats pass');
 assert(
   WIRE_HISTORY_MAX_CHARS < WIRE_LOG_MAX_CHARS && WIRE_BATCH_MAX_CHARS < WIRE_LOG_MAX_CHARS,

@@ -18,6 +18,7 @@ import type { RunDoor } from './console/run-api.js';
 import { createUpgradeDoor } from './console/upgrade-door.js';
 import { errorText } from './errors.js';
 import { HTTP_CHECK_INTERVAL_MS, HTTP_HEADERS_MAX_MS, HTTP_REQUEST_MAX_MS } from './limits.js';
+import { createOpenLive } from './live-runs.js';
 import type { ConnectLive } from './model/live-connection.js';
 import type { GenerateText } from './model/text-model.js';
 import { safeObserver } from './observe/call-observer.js';
@@ -27,11 +28,12 @@ import { packageVersion } from './package-root.js';
 import { Runs } from './run/runs.js';
 import { TextRuns } from './run/text-runs.js';
 import type { EventWriter } from './store/event-writer.js';
-import type { Store } from './store/store.js';
+import type { SessionKey, Store } from './store/store.js';
 import type { CallControl } from './telephony/call-control.js';
 import { CARRIER_ANOMALIES } from './telephony/carrier-anomaly.js';
 import { MEDIA_REFUSALS, MediaStreamServer } from './telephony/media-stream-server.js';
 import { MEDIA_PATH, renderVoiceAnswer } from './telephony/twiml.js';
+import { LiveDoor } from './web/live-door.js';
 import { STREAM_EVENTS, WEBHOOK_REFUSALS, createWebhooks } from './telephony/webhooks.js';
 
 export interface SwitchboardOptions {
@@ -93,14 +95,20 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       prompts: loadPrompts(),
       modelName: model.name,
       ...(openTap && { openTap }),
-      openRun: (call, run) => {
-        runs.followCall(call, run);
-        onRun?.(call, run);
+      openRun: (call, run, history) => {
+        runs.followCall(call, run, history);
+        onRun?.(call, run, history);
       },
       callMaxMs: config.MAX_CALL_MINUTES * 60_000,
       idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
       greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
     },
+  });
+  const live = new LiveDoor({
+    open: createOpenLive({ appName: agents.default.name, calls, runs, textRuns, keeping, clock, log }),
+    clock,
+    log,
+    onSoundDropped: (ms) => metrics.observer.onAudioDropped('inbound', 'too_fast', ms),
   });
   const media = createMediaServer(config, { clock, log, metrics, calls });
   const http = createHttpServer(config, {
@@ -108,6 +116,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     metrics,
     calls,
     media,
+    live,
     store: keeping?.store,
     runs: {
       start: textRuns && ((request, signal) => textRuns.start(request, signal)),
@@ -127,7 +136,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       calls.close();
       textRuns?.close();
       runs.close();
-      await media.close();
+      await Promise.all([media.close(), live.close()]);
       http.closeAllConnections();
       admission.close();
       metrics.close();
@@ -176,19 +185,20 @@ function createTextRuns(
   parts: { agents: AgentCatalog; runs: Runs; metrics: Metrics; clock: Clock; log: Log },
 ): TextRuns {
   const { agents, runs, metrics, clock, log } = parts;
-  const isBusy = (sessionId: string): boolean => runs.isRunning(sessionId);
+  const isBusy = (session: SessionKey): boolean => runs.isRunning(session);
   const observer = safeObserver(metrics.runObserver, () => metrics.observerFaults.inc());
   return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, observer, clock, log });
 }
 
 interface HttpParts extends DoorParts {
   readonly media: MediaStreamServer;
+  readonly live: LiveDoor;
   readonly store: Store | undefined;
   readonly runs: RunDoor;
 }
 
 function createHttpServer(config: Config, parts: HttpParts): Server {
-  const { log, metrics, calls, media, store, runs } = parts;
+  const { log, metrics, calls, media, live, store, runs } = parts;
   // What TwiML takes to load and compile would otherwise be the first caller's wait.
   renderVoiceAnswer({ kind: 'stream', token: 'warm-up' }, 'https://localhost');
   const app = express();
@@ -225,10 +235,10 @@ function createHttpServer(config: Config, parts: HttpParts): Server {
     },
     app,
   );
-  const answerUpgrade = createUpgradeDoor(config.CONSOLE_TOKEN);
+  const answerUpgrade = createUpgradeDoor(config.CONSOLE_TOKEN, { '/run_live': live });
   http.on('upgrade', (request, socket, head) => {
     if (request.url?.split('?', 1)[0] === MEDIA_PATH) media.handleUpgrade(request, socket, head);
-    else answerUpgrade(request, socket);
+    else answerUpgrade(request, socket, head);
   });
   http.on('clientError', (error, socket) => {
     log.debug({ cause: errorText(error) }, 'a client spoke no HTTP');

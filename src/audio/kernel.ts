@@ -149,6 +149,13 @@ class Kernel {
     return this.#mulaw;
   }
 
+  /** Mu-law of at most `upBlockBytes` samples of PCM16 at 8 kHz: a view, valid until the next use. */
+  encodeToMulaw(pcm8k: Int16Array): Buffer {
+    new Int16Array(this.#wasm.memory.buffer, this.#pcmOutput, pcm8k.length).set(pcm8k);
+    this.#wasm.encode(pcm8k.length);
+    return this.#bytes.subarray(this.#mulawOutput, this.#mulawOutput + pcm8k.length);
+  }
+
   /** Nearly all frames have one length, so the view of the last length is kept. */
   #pcmView(byteLength: number): Buffer {
     if (this.#pcm.length !== byteLength) {

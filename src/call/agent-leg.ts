@@ -57,6 +57,8 @@ export class AgentLeg {
   #lastHeard: AgentMessage | undefined;
   /** Until then words belong to the message whose `turnComplete` has come: the transcription may be late. */
   #lateWordsUntilMs = Number.NEGATIVE_INFINITY;
+  /** Whether the next messages are read instead of heard. */
+  isShown = false;
   /** When an utterance was last heard to its end. */
   #heardAtMs = Number.POSITIVE_INFINITY;
 
@@ -88,6 +90,7 @@ export class AgentLeg {
     }
     this.#endOverdueTurn();
     const message = this.current ?? this.#openTurn();
+    if (message.isShown) return;
     const mulaw = this.#options.decimator.push(pcm24k);
     if (mulaw.length === 0) return;
     message.firstSoundAtMs ??= this.#options.clock.nowMs();
@@ -116,6 +119,7 @@ export class AgentLeg {
       if (tail.length > 0) message.push(tail);
     }
     message.endSound();
+    if (message.isShown) this.#heardAtMs = this.#options.clock.nowMs();
   }
 
   onTurnComplete(): void {
@@ -142,6 +146,17 @@ export class AgentLeg {
   onAsked(): void {
     this.#isAnswerDue = true;
     this.onCallerTurn();
+  }
+
+  /** The caller typed something: what is being said gives way, as it does to a voice. */
+  giveWay(): void {
+    if (this.#messages.length === 0) return;
+    const { current } = this;
+    const isTurnOver = current === undefined;
+    const lateWordsUntilMs = this.#lateWordsUntilMs;
+    this.interrupt(current !== undefined && !current.isGenerated);
+    // The answer may begin with words, and at once: they are not late words of a turn that was over.
+    if (isTurnOver) this.#lateWordsUntilMs = lateWordsUntilMs;
   }
 
   onToolCall(): void {
@@ -252,7 +267,11 @@ export class AgentLeg {
     // More than anybody would listen to: it gives way, so that what is heard is never closed as unheard.
     if (this.#messages.length >= AGENT_MESSAGES_MAX) this.interrupt(false);
     if (this.#messages.length >= AGENT_MESSAGES_MAX) this.#closeOldest();
-    const message = new AgentMessage({ playout, isGreeting: this.#nextIsGreeting });
+    const message = new AgentMessage({
+      playout,
+      isGreeting: this.#nextIsGreeting,
+      isShown: this.isShown,
+    });
     this.#nextIsGreeting = false;
     this.#messages.push(message);
     events.onMessageOpened(message);

@@ -10,6 +10,8 @@ import type { HeardSource } from './transcript.js';
 
 export class AgentMessage implements HeardSource {
   readonly isGreeting: boolean;
+  /** It is read, not heard: its sound goes nowhere, and its words count as heard as soon as they are told. */
+  readonly isShown: boolean;
   /** Its id in the transcript; set when it is opened there. */
   msg = '';
   /** The turn is over for the model: no sound or text of it follows. */
@@ -30,9 +32,10 @@ export class AgentMessage implements HeardSource {
   #heardBeforeMs = 0;
   #hasSound = false;
 
-  constructor(options: { playout: Playout; isGreeting: boolean }) {
+  constructor(options: { playout: Playout; isGreeting: boolean; isShown?: boolean }) {
     this.#playout = options.playout;
     this.isGreeting = options.isGreeting;
+    this.isShown = options.isShown ?? false;
   }
 
   /** Queues sound behind what is already there; sound after the end of a generation begins another utterance. Once
@@ -62,11 +65,11 @@ export class AgentMessage implements HeardSource {
   }
 
   get hasSound(): boolean {
-    return this.#hasSound;
+    return this.#hasSound || (this.isShown && this.#words.text !== '');
   }
 
   get soundEnded(): boolean {
-    return this.#utterances.at(-1)?.ended ?? true;
+    return this.isShown ? this.isGenerated : (this.#utterances.at(-1)?.ended ?? true);
   }
 
   /** Its end was refused: what is heard of it is never all of it. */
@@ -91,6 +94,7 @@ export class AgentMessage implements HeardSource {
   }
 
   heardText(): string {
+    if (this.isShown) return this.wholeText();
     return this.hasSound ? this.#words.heardPrefix(this.heardMs()) : '';
   }
 

@@ -3,6 +3,7 @@
  */
 import type { CallTap } from '../call-tap.js';
 import type { Clock } from '../clock.js';
+import type { Event } from '../event/event.js';
 import type { RunStream } from '../event/run-stream.js';
 import type { ConnectLive } from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
@@ -21,8 +22,8 @@ export interface CallDeps {
   readonly modelName: string;
   /** Who records the call, if anybody does. */
   readonly openTap?: (call: CallIdentity, clock: Clock) => CallTap | undefined;
-  /** Who follows the run, from its first event on. */
-  readonly openRun?: (call: CallIdentity, run: RunStream) => void;
+  /** Who follows the run, from its first event on; `history` is what the session held before. */
+  readonly openRun?: (call: CallIdentity, run: RunStream, history: readonly Event[]) => void;
   /** 0 = no limit, for each of these. */
   readonly callMaxMs: number;
   readonly idleRepromptMs: number;

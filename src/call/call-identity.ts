@@ -7,8 +7,8 @@ import type { VoiceWebhook } from '../telephony/voice-door.js';
 
 export interface CallIdentity extends AgentContext {
   readonly callSid: CallSid;
-  /** Who called whom, by Twilio's `Direction`. */
-  readonly callDirection: 'inbound' | 'outbound';
+  /** Who called whom, by Twilio's `Direction`; `web`: a web client, and no carrier. */
+  readonly callDirection: 'inbound' | 'outbound' | 'web';
 }
 
 /** E.164, or the digits of a short or national number. */

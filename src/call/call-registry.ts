@@ -7,7 +7,8 @@ import type { AgentCatalog } from '../agent/agent-catalog.js';
 import type { CallOrder, WebhookRequest } from '../call-tap.js';
 import type { Clock, Timer } from '../clock.js';
 import type { CallBook, CallView } from '../console/call-view.js';
-import { type CallSid, parseCallSid } from '../ids.js';
+import type { Event } from '../event/event.js';
+import { type CallSid, newId, parseCallSid } from '../ids.js';
 import { DRAIN_MAX_MS, ENDED_CALLS_MAX, PREWARMS_MAX } from '../limits.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
@@ -20,8 +21,9 @@ import type {
 import type { CallStatus, VoiceAnswer, VoiceDoor, VoiceWebhook } from '../telephony/voice-door.js';
 import { Call } from './call.js';
 import type { CallDeps } from './call-deps.js';
-import { callDirectionOf } from './call-identity.js';
+import { callDirectionOf, identify } from './call-identity.js';
 import type { CallTrail } from './call-trail.js';
+import { type WebCaller, WebCalls, type WebLine, type WebRefusal } from './web-calls.js';
 
 export interface CallRegistryOptions {
   readonly agents: Pick<AgentCatalog, 'default' | 'find' | 'names'>;
@@ -46,6 +48,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
   readonly #log: Log;
   readonly #observer: CallObserver;
   readonly #calls = new Map<CallSid, Call>();
+  readonly #web: WebCalls;
   /** In order of ending; the oldest are forgotten. */
   readonly #ended = new Map<CallSid, EndedCall>();
   #draining: Drain | undefined;
@@ -55,6 +58,11 @@ export class CallRegistry implements VoiceDoor, CallBook {
     this.#clock = options.deps.clock;
     this.#log = options.deps.log;
     this.#observer = options.deps.observer;
+    this.#web = new WebCalls({
+      agent: options.agents.default,
+      deps: options.deps,
+      onEnded: () => this.#settleDrain(),
+    });
   }
 
   onVoice(webhook: VoiceWebhook): VoiceAnswer {
@@ -71,13 +79,13 @@ export class CallRegistry implements VoiceDoor, CallBook {
       return { kind: 'unknownAgent' };
     }
     if (this.#draining !== undefined || !this.hasRoom) {
-      const cause = this.draining ? 'draining' : this.#options.callsMax > 0 ? 'MAX_CALLS' : 'event-loop lag';
-      this.#log.warn({ callSid, cause, calls: this.#calls.size }, 'call refused: busy');
+      this.#log.warn({ callSid, cause: this.#whyFull, calls: this.#count }, 'call refused: busy');
       this.#observer.onCallEnded(callDirectionOf(webhook), 'busy', 0);
       return { kind: 'busy' };
     }
     const call = new Call({
-      webhook,
+      identity: identify(webhook, agent.name, newId()),
+      request: webhook.request,
       agent,
       deps: this.#options.deps,
       onEnded: (ended) => this.#onEnded(ended),
@@ -124,6 +132,20 @@ export class CallRegistry implements VoiceDoor, CallBook {
     return call.acceptStream(start, stream, early);
   }
 
+  /** A web client's conversation, with the default agent: a new one, counted as a call wherever calls are. */
+  openWeb(caller: WebCaller, stream: MediaStream, history: readonly Event[]): WebLine | WebRefusal {
+    if (this.#draining === undefined && this.hasRoom) return this.#web.open(caller, stream, history);
+    this.#log.warn({ cause: this.#whyFull, calls: this.#count }, 'a web client was refused: busy');
+    this.#observer.onCallEnded('web', 'busy', 0);
+    const refused = this.draining ? 'the server is stopping' : 'the server is full: try again later';
+    return { code: 'run_refused', refused };
+  }
+
+  /** A web client that comes back to its conversation, also when draining; undefined where there is none. */
+  rejoinWeb(caller: WebCaller, stream: MediaStream): WebLine | WebRefusal | undefined {
+    return this.#web.rejoin(caller, stream);
+  }
+
   get draining(): boolean {
     return this.#draining !== undefined;
   }
@@ -131,7 +153,22 @@ export class CallRegistry implements VoiceDoor, CallBook {
   get hasRoom(): boolean {
     const { callsMax, overloaded } = this.#options;
     // Lag with no call at all is not the calls': a server that has just started is not full.
-    return callsMax > 0 ? this.#calls.size < callsMax : this.#calls.size === 0 || !overloaded();
+    return callsMax > 0 ? this.#count < callsMax : this.#count === 0 || !overloaded();
+  }
+
+  /** Calls and web clients' conversations. */
+  get #count(): number {
+    return this.#calls.size + this.#web.count;
+  }
+
+  get #whyFull(): string {
+    if (this.draining) return 'draining';
+    return this.#options.callsMax > 0 ? 'MAX_CALLS' : 'event-loop lag';
+  }
+
+  /** Of both kinds. */
+  get #all(): Call[] {
+    return [...this.#calls.values(), ...this.#web.all];
   }
 
   list(): readonly CallView[] {
@@ -158,11 +195,11 @@ export class CallRegistry implements VoiceDoor, CallBook {
   }
 
   counts(): Readonly<Record<string, number>> {
-    const calls = [...this.#calls.values()];
+    const calls = this.#all;
     return {
       calls: calls.length,
       streams: calls.filter((call) => call.hasStream).length,
-      models: calls.filter((call) => call.hasModel).length,
+      models: calls.filter((call) => call.model !== undefined).length,
       timers: calls.reduce((sum, call) => sum + call.timerCount, 0),
     };
   }
@@ -171,10 +208,10 @@ export class CallRegistry implements VoiceDoor, CallBook {
   drain(): Promise<void> {
     if (this.#draining === undefined) {
       this.#draining = new Drain();
-      this.#log.info({ calls: this.#calls.size }, 'draining: no new calls are taken');
+      this.#log.info({ calls: this.#count }, 'draining: no new calls are taken');
       this.#draining.deadline = this.#clock.setTimer(DRAIN_MAX_MS, () => {
-        this.#log.warn({ calls: this.#calls.size }, 'the drain’s limit is reached: running calls are ended');
-        for (const call of this.#calls.values()) call.order('drainDeadline');
+        this.#log.warn({ calls: this.#count }, 'the drain’s limit is reached: running calls are ended');
+        for (const call of this.#all) call.order('drainDeadline');
       });
       this.#settleDrain();
     }
@@ -183,7 +220,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
 
   /** Ends every call at once, without a word. */
   close(): void {
-    for (const call of this.#calls.values()) call.order('abandon');
+    for (const call of this.#all) call.order('abandon');
   }
 
   /** A known call's voice webhook has come once more. */
@@ -215,7 +252,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
   }
 
   #settleDrain(): void {
-    if (this.#draining !== undefined && this.#calls.size === 0) {
+    if (this.#draining !== undefined && this.#count === 0) {
       this.#draining.deadline?.cancel();
       this.#draining.resolve();
     }

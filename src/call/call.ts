@@ -5,19 +5,20 @@
  */
 import type { Agent } from '../agent/agent.js';
 import { RunEvents } from '../event/run-events.js';
-import type { CallOrder, CallTap, WebhookRequest } from '../call-tap.js';
+import type { CallOrder, CallTap, SocketTap, WebhookRequest } from '../call-tap.js';
 import type { CallView } from '../console/call-view.js';
 import { errorText } from '../errors.js';
-import { type CallSid, newId } from '../ids.js';
-import { GREETING_START_MAX_MS, MAILBOX_MAX, STREAMS_PER_CALL_MAX, TICK_MS } from '../limits.js';
-import type { FunctionCall, LiveClose, LiveConnection, LiveSetup } from '../model/live-connection.js';
+import type { CallSid } from '../ids.js';
+import type { Event } from '../event/event.js';
+import { GREETING_START_MAX_MS, MAILBOX_MAX, TICK_MS } from '../limits.js';
+import type { FunctionCall, LiveClose, LiveConnection } from '../model/live-connection.js';
 import type {
   AcceptedStream,
   EarlyMessages,
   MediaStream,
   MediaStreamStart,
 } from '../telephony/media-stream.js';
-import type { VoiceAnswer, VoiceWebhook } from '../telephony/voice-door.js';
+import type { VoiceAnswer } from '../telephony/voice-door.js';
 import { answerTools } from './built-in-tools.js';
 import { CallClock } from './call-clock.js';
 import { delayOf } from './call-delays.js';
@@ -31,21 +32,25 @@ import {
   INITIAL_CALL_STATE,
   transition,
 } from './call-state.js';
+import { CallLine } from './call-line.js';
 import { CallTimers } from './call-timers.js';
 import { CallTrail } from './call-trail.js';
 import { Conversation } from './conversation.js';
-import { type CallIdentity, identify } from './call-identity.js';
+import type { CallIdentity } from './call-identity.js';
 import { type EndReason, EXPLAINED_ENDS } from './end-reason.js';
 import { IdleWatch } from './idle-watch.js';
-import { CALLER_IS_BACK, CALL_MUST_END, callerSilent, keyPressed } from './line-texts.js';
+import { CALL_MUST_END, callerSilent, keyPressed } from './line-texts.js';
 import { liveSetup } from './live-setup.js';
 import { Mailbox } from './mailbox.js';
 import { type ConversationEvent, liveListener } from './live-events.js';
 import { ModelLink } from './model-link.js';
-import { StreamTicket } from './stream-ticket.js';
 
 export interface CallOptions {
-  readonly webhook: VoiceWebhook;
+  readonly identity: CallIdentity;
+  /** The webhook that announced it; a call from the web has none. */
+  readonly request?: WebhookRequest;
+  /** What was said in the same session before. */
+  readonly history?: readonly Event[];
   readonly agent: Agent;
   readonly deps: CallDeps;
   /** Called once, when nothing of the call is alive any more. */
@@ -64,26 +69,22 @@ export class Call {
   readonly #timers: CallTimers<CallTimer | 'tick' | 'greetingStart'>;
   readonly #idle: IdleWatch;
   #state: CallState = INITIAL_CALL_STATE;
-  readonly #ticket = new StreamTicket();
-  #stream: MediaStream | undefined;
-  #streamsOpened = 0;
-  #afters = 0;
+  readonly #line = new CallLine();
   #wasConnecting = false;
   readonly #link: ModelLink;
   readonly #announcedWallMs: number;
-  #firstStreamAtMs: number | undefined;
   #endedAtMs: number | undefined;
 
   constructor(options: CallOptions) {
-    const { deps, webhook, agent } = options;
+    const { deps, identity, agent, history = [] } = options;
     this.#options = options;
     this.#deps = deps;
-    this.identity = identify(webhook, agent.name, newId());
+    this.identity = identity;
     this.#announcedWallMs = deps.clock.wallMs();
     this.#clock = new CallClock(deps.clock);
     this.#tap = deps.openTap?.(this.identity, this.#clock);
     if (this.#tap !== undefined) this.#clock.onStall = (dueMs, nowMs) => this.#tap?.stalled(dueMs, nowMs);
-    this.#tap?.webhook(webhook.request);
+    if (options.request !== undefined) this.#tap?.webhook(options.request);
     this.#run = new RunEvents({
       invocationId: this.identity.invocationId,
       agentName: agent.name,
@@ -91,7 +92,7 @@ export class Call {
       onFault: (error) =>
         deps.log.error({ callSid: this.callSid, cause: errorText(error) }, 'a listener of the run failed'),
     });
-    deps.openRun?.(this.identity, this.#run.stream);
+    deps.openRun?.(this.identity, this.#run.stream, history);
     this.#mailbox = new Mailbox({
       handle: (event) => this.#handle(event),
       eventsMax: MAILBOX_MAX,
@@ -105,13 +106,14 @@ export class Call {
       greetingProtectionMs: deps.greetingProtectionMs,
       modelName: () => deps.modelName,
       run: this.#run,
+      isContinued: history.length > 0,
       events: {
         onAgentSpeaks: () => this.post({ type: 'agentSpeaks' }),
         onPlayoutDrained: () => this.post({ type: 'playoutDrained' }),
       },
     });
     this.#link = new ModelLink({
-      callSid: webhook.callSid,
+      callSid: identity.callSid,
       connectLive: deps.connectLive,
       log: deps.log,
       onReady: (model) => this.#onModelReady(model),
@@ -142,7 +144,7 @@ export class Call {
 
   /** The one-time token of the next media stream; another one after it was used. */
   get token(): string {
-    return this.#ticket.token;
+    return this.#line.token;
   }
 
   get isEnding(): boolean {
@@ -155,15 +157,24 @@ export class Call {
   }
 
   get hasStream(): boolean {
-    return this.#stream !== undefined;
+    return this.#line.stream !== undefined;
   }
 
-  get hasModel(): boolean {
-    return this.#link.model !== undefined;
+  get model(): LiveConnection | undefined {
+    return this.#link.model;
+  }
+
+  /** Whether a typed text can be taken: too much must not wait for the model. */
+  get mayType(): boolean {
+    return this.#state.name !== 'ended' && this.#conversation.mayType;
   }
 
   get timerCount(): number {
     return this.#timers.size;
+  }
+
+  get #isWeb(): boolean {
+    return this.identity.callDirection === 'web';
   }
 
   /** What of a recorded call outlives it. */
@@ -182,10 +193,8 @@ export class Call {
 
   /** The webhook was answered: the model is connected now, so that it is ready when the stream opens. */
   announce(options: { prewarm: boolean }): void {
-    this.#deps.log.info(
-      { callSid: this.callSid, agent: this.identity.appName, pii: { from: this.#options.webhook.from } },
-      'call announced',
-    );
+    const { appName: agent, userId } = this.identity;
+    this.#deps.log.info({ callSid: this.callSid, agent, pii: { userId } }, 'call announced');
     this.#arm('noStream');
     if (options.prewarm) this.#connect();
   }
@@ -221,8 +230,7 @@ export class Call {
       const owed = this.#state.name === 'ending' && EXPLAINED_ENDS.has(this.#state.reason);
       return owed && !this.#conversation.wasExplained ? { kind: 'apology' } : { kind: 'hangup' };
     }
-    this.#afters += 1;
-    if (this.#afters <= STREAMS_PER_CALL_MAX) return { kind: 'stream', token: this.token };
+    if (this.#line.mayReturn()) return { kind: 'stream', token: this.token };
     this.#finish('carrier_lost');
     return { kind: 'apology' };
   }
@@ -234,34 +242,41 @@ export class Call {
     early: EarlyMessages,
   ): AcceptedStream | { readonly refused: string } {
     if (this.isEnding) return { refused: 'the call is ending' };
-    if (!this.#ticket.redeem(start.customParameters['token'])) {
+    if (!this.#line.redeem(start.customParameters['token'])) {
       return { refused: 'the token is wrong or used' };
     }
     this.#clock.enter();
-    const tap = this.#tap?.carrierOpened(early);
-    this.#streamsOpened += 1;
-    this.#afters = Math.max(this.#afters, this.#streamsOpened - 1);
-    const previous = this.#stream;
-    if (previous !== undefined) this.#dropStream();
+    return this.#openLine(stream, this.#tap?.carrierOpened(early));
+  }
+
+  /** A stream that whoever hands it in vouches for: a web client's. Takes the place of one that is open. */
+  attachStream(stream: MediaStream): AcceptedStream | { readonly refused: string } {
+    if (this.isEnding) return { refused: 'the conversation is ending' };
+    if (!this.#line.mayOpen) return { refused: 'the connection was lost too often' };
+    this.#clock.enter();
+    return this.#openLine(stream, undefined);
+  }
+
+  #openLine(stream: MediaStream, tap: SocketTap | undefined): AcceptedStream {
+    const previous = this.#line.stream;
+    this.#dropStream();
     previous?.close();
-    this.#stream = stream;
-    this.#firstStreamAtMs ??= this.#clock.nowMs();
+    this.#line.open(stream, this.#clock.nowMs());
     this.#deps.observer.onCallActive(1);
     // Beyond the cap on prewarms the model is connected only now that the caller is there.
     if (this.#state.name === 'announced' && !this.#wasConnecting) this.#connect();
     this.#conversation.attachStream(stream);
     if (!this.#timers.has('tick')) this.#timers.arm('tick', TICK_MS);
-    const { log } = this.#deps;
-    log.info({ callSid: this.callSid, streamSid: stream.streamSid }, 'media stream open');
+    const fields = { callSid: this.callSid, streamSid: stream.streamSid };
+    this.#deps.log.info(fields, 'media stream open');
     if (this.#state.name === 'announced' && this.#state.model === 'connecting' && !this.#link.isAlive)
       this.#connect();
     this.post({ type: 'streamStarted' });
     const listener = carrierListener({
       call: this,
       conversation: this.#conversation,
-      isCurrent: () => this.#stream === stream,
-      onClosed: (code) =>
-        log.info({ callSid: this.callSid, streamSid: stream.streamSid, code }, 'media stream closed'),
+      isCurrent: () => this.#line.stream === stream,
+      onClosed: (code) => this.#deps.log.info({ ...fields, code }, 'media stream closed'),
     });
     return { listener, scope: { clock: this.#clock, tap } };
   }
@@ -276,7 +291,7 @@ export class Call {
       turn: this.#conversation.turn,
       endReason: this.#state.name === 'ended' ? this.#state.reason : null,
       startedAt: new Date(this.#announcedWallMs).toISOString(),
-      durationMs: Math.round(untilMs - (this.#firstStreamAtMs ?? untilMs)),
+      durationMs: Math.round(untilMs - (this.#line.firstOpenedAtMs ?? untilMs)),
       messages: this.#conversation.messages(),
     };
   }
@@ -310,6 +325,9 @@ export class Call {
       case 'dtmf':
         this.#conversation.onKey(keyPressed(event.digit));
         return this.#apply({ type: 'interrupted' }); // Who presses a key into a goodbye is still there.
+      case 'typed':
+        this.#conversation.onTyped(event.text);
+        return this.#apply({ type: 'interrupted' });
       case 'inputTranscription':
         if (this.#conversation.onInputTranscription(event.text)) this.#apply({ type: 'interrupted' });
         return;
@@ -341,8 +359,7 @@ export class Call {
     if (state.name !== before.name) {
       this.#deps.log.debug({ callSid: this.callSid, from: before.name, to: state.name }, 'call state');
     }
-    if (event.type === 'streamClosed' && this.#stream !== undefined && state.name !== 'ended')
-      this.#dropStream();
+    if (event.type === 'streamClosed' && state.name !== 'ended') this.#dropStream();
     for (const effect of effects) this.#carryOut(effect);
   }
 
@@ -351,12 +368,13 @@ export class Call {
       case 'greet':
         this.#idle.start();
         this.#timers.arm('greetingStart', GREETING_START_MAX_MS);
-        return this.#greet();
+        if (this.#isWeb) this.#run.ready();
+        return this.#conversation.greet(this.#options.agent.greeting);
       case 'dropStream':
         return this.#dropStream();
       case 'welcomeBack':
         this.#idle.start();
-        return this.#conversation.ask(CALLER_IS_BACK);
+        return this.#conversation.welcomeBack();
       case 'arm':
         return this.#arm(effect.timer);
       case 'disarm':
@@ -372,8 +390,8 @@ export class Call {
       case 'cutLine':
         return this.#cutLine();
       case 'closeStream':
-        this.#stream?.close();
-        if (this.#stream === undefined) this.post({ type: 'streamClosed' });
+        this.#line.stream?.close();
+        if (this.#line.stream === undefined) this.post({ type: 'streamClosed' });
         return;
       case 'finish':
         return this.#finish(effect.reason);
@@ -394,13 +412,10 @@ export class Call {
     });
   }
 
-  #greet(): void {
-    this.#conversation.greet(this.#options.agent.greeting);
-  }
-
   /** Some models ignore a text now and then: the greeting is asked for once more, not left to the idle reprompt. */
   #greetAgain(): void {
-    if (this.#state.name === 'live' && this.#conversation.messagesBegun === 0) this.#greet();
+    if (this.#state.name === 'live' && this.#conversation.awaitsGreeting)
+      this.#conversation.greet(this.#options.agent.greeting);
   }
 
   #onToolCall(functionCalls: readonly FunctionCall[]): void {
@@ -421,17 +436,11 @@ export class Call {
 
   #connect(): void {
     this.#wasConnecting = true;
-    let setup: LiveSetup;
-    try {
-      setup = liveSetup(this.#options.agent, this.identity);
-    } catch (error) {
-      const { callSid, appName: agent } = this.identity;
-      this.#deps.log.error({ callSid, agent, cause: errorText(error) }, 'the agent has no instruction');
-      return this.post({ type: 'modelFailed' });
-    }
-    this.#link.connect(setup, liveListener(this, this.#conversation), {
-      clock: this.#clock,
-      tap: this.#tap?.modelConnecting(),
+    const { agent, history = [] } = this.#options;
+    this.#link.connect({
+      makeSetup: () => liveSetup(agent, this.identity, this.#isWeb ? { history } : undefined),
+      listener: liveListener(this, this.#conversation),
+      openScope: () => ({ clock: this.#clock, tap: this.#tap?.modelConnecting() }),
     });
   }
 
@@ -442,22 +451,16 @@ export class Call {
     });
   }
 
-  /** The model will drop the connection soon. Moving to another one is not built yet: the drop is a lost model. */
   onGoAway(timeLeftMs: number): void {
-    this.#deps.log.warn(
-      { callSid: this.callSid, timeLeftMs },
-      'the model announces the end of its connection',
-    );
+    this.#link.onGoAway(timeLeftMs);
   }
 
-  /** The model's socket closed, by whomever. */
   onModelClosed(close: LiveClose): void {
     this.#link.onClose(close);
   }
 
   #dropStream(): void {
-    if (this.#stream === undefined) return;
-    this.#stream = undefined;
+    if (this.#line.drop() === undefined) return;
     this.#timers.disarm('tick');
     this.#deps.observer.onCallActive(-1);
     this.#conversation.detachStream();
@@ -478,14 +481,13 @@ export class Call {
     this.#state = { name: 'ended', reason };
     this.#idle.stop();
     this.#link.close();
-    const stream = this.#stream;
-    this.#stream = undefined;
+    const stream = this.#line.drop();
     this.#conversation.close();
     this.#run.over();
     stream?.close();
     if (stream !== undefined) this.#deps.observer.onCallActive(-1);
     this.#timers.disarmAll();
-    const durationMs = this.#endedAtMs - (this.#firstStreamAtMs ?? this.#endedAtMs);
+    const durationMs = this.#endedAtMs - (this.#line.firstOpenedAtMs ?? this.#endedAtMs);
     this.#deps.observer.onCallEnded(this.identity.callDirection, reason, durationMs);
     this.#deps.log.info(
       { callSid: this.callSid, endReason: reason, durationMs: Math.round(durationMs) },

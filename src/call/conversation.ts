@@ -14,6 +14,7 @@ import type { MessageView } from '../console/call-view.js';
 import type { RunEvents } from '../event/run-events.js';
 import {
   EARLY_KEYS_MAX,
+  EARLY_TEXTS_MAX,
   NOTE_MAX_CHARS,
   PROMPT_WAIT_MAX_MS,
   TRANSCRIBED_BARGE_IN_MIN_MS,
@@ -24,7 +25,7 @@ import type { MediaStream } from '../telephony/media-stream.js';
 import { AgentLeg } from './agent-leg.js';
 import type { AgentMessage } from './agent-message.js';
 import { CallerLeg } from './caller-leg.js';
-import { askGreeting, heardOnly, lineLost } from './line-texts.js';
+import { askGreeting, CALLER_IS_BACK, heardOnly, lineLost } from './line-texts.js';
 import { PROMPT_TEXTS, type PromptName, type Prompts } from './prompts.js';
 import { Transcript } from './transcript.js';
 import { TurnClock } from './turn-clock.js';
@@ -43,6 +44,8 @@ export interface ConversationOptions {
   readonly modelName: () => string;
   /** Where everything that happens in the conversation is told. */
   readonly run: RunEvents;
+  /** Something was said in this session before: nobody is greeted as a stranger. */
+  readonly isContinued?: boolean;
   readonly events: ConversationEvents;
 }
 
@@ -63,6 +66,9 @@ export class Conversation {
   /** What the model does not know yet: it travels with the next text or tool response. */
   #note: string | undefined;
   #earlyKeys = 0;
+  /** Typed before the model was ready; it goes in one text, in the greeting's place. */
+  #earlyTexts: string[] = [];
+  #hasAskedGreeting = false;
   #messagesBegun = 0;
   #otherActivityAtMs: number;
   #keyPressedAtMs = Number.NEGATIVE_INFINITY;
@@ -145,6 +151,7 @@ export class Conversation {
 
   attachStream(stream: MediaStream): void {
     this.#stream = stream;
+    this.#agent.isShown = stream.isSilent === true;
     this.#caller.resetStream();
     this.#turns.onStreamStarted();
     this.#otherActivityAtMs = this.#clock.nowMs();
@@ -158,9 +165,24 @@ export class Conversation {
     this.#agent.abandon();
   }
 
+  /** Whoever has typed something by now is answered instead. */
   greet(greeting: string | undefined): void {
+    const typed = this.#earlyTexts.splice(0);
+    if (typed.length > 0) return this.ask(typed.join('\n'));
+    if (this.#options.isContinued === true) return this.welcomeBack();
+    this.#hasAskedGreeting = true;
     this.#agent.expectGreeting();
     this.#model?.sendText(this.#withNote(askGreeting(greeting)));
+  }
+
+  /** The greeting was asked for and nothing has come. */
+  get awaitsGreeting(): boolean {
+    return this.#hasAskedGreeting && this.#messagesBegun === 0;
+  }
+
+  /** A lost line is back. Who reads has lost nothing and sees it all. */
+  welcomeBack(): void {
+    if (!this.#agent.isShown) this.ask(CALLER_IS_BACK);
   }
 
   /** Text that the model answers; what it does not know yet goes in front. */
@@ -172,6 +194,10 @@ export class Conversation {
 
   /** Plays a recorded clip behind what is being said; a long wait is cut short first. */
   play(prompt: PromptName): void {
+    if (this.#agent.isShown && this.#stream !== undefined) {
+      this.#explained(prompt);
+      return this.#options.events.onPlayoutDrained();
+    }
     if (this.#playout.unplayedMs() > PROMPT_WAIT_MAX_MS) {
       this.#playout.clear();
       this.#agent.abandon();
@@ -206,6 +232,20 @@ export class Conversation {
     if (this.#model === undefined) return this.#noteKey(text);
     this.#turns.onAsked();
     this.ask(text);
+  }
+
+  get mayType(): boolean {
+    return this.#earlyTexts.length < EARLY_TEXTS_MAX;
+  }
+
+  /** The caller typed: what is being said is cut, and the model answers. Kept for it where it is not ready. */
+  onTyped(text: string): void {
+    this.#keyPressedAtMs = this.#clock.nowMs();
+    this.#agent.giveWay();
+    this.#transcript.addTyped(text);
+    this.#turns.onAsked();
+    if (this.#model === undefined) this.#earlyTexts.push(text);
+    else this.ask(text);
   }
 
   /** The caller's words. Returns whether they cut the agent short: it had generated all of its message, so the model
@@ -331,6 +371,7 @@ export class Conversation {
     this.#messagesBegun += 1;
     message.msg = this.#transcript.openAgent(message);
     this.#turns.onMessageOpened(message);
+    if (message.isShown) this.#options.events.onAgentSpeaks();
   }
 
   #onMessageClosed(message: AgentMessage, interrupted: boolean): void {
@@ -346,6 +387,11 @@ export class Conversation {
     if (message.brokenBy !== undefined) return message.brokenBy === 'loss' ? 'error' : 'disconnected';
     if (!interrupted) return 'done';
     return this.#over || this.#stream === undefined ? 'disconnected' : 'interrupted';
+  }
+
+  #explained(prompt: PromptName): void {
+    this.#heardClips.add(prompt);
+    this.#transcript.addRecorded(PROMPT_TEXTS[prompt]);
   }
 
   #makeSink() {
@@ -375,8 +421,7 @@ export class Conversation {
       onUtteranceHeard: (utterance: Utterance) => {
         const clip = this.#clip;
         if (clip !== undefined && utterance === clip.utterance) {
-          this.#heardClips.add(clip.prompt);
-          this.#transcript.addRecorded(PROMPT_TEXTS[clip.prompt]);
+          this.#explained(clip.prompt);
         }
         this.#agent.onUtteranceHeard();
       },

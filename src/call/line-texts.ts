@@ -10,6 +10,20 @@ export const LINE_RULES = [
   'When the conversation is over, say goodbye first and then call end_call. The line is cut when your goodbye has been heard.',
 ].join('\n');
 
+/** The same for a web client, who hears or reads, speaks or types. */
+export const WEB_RULES = [
+  'You are in a live conversation with somebody at a web page. Keep what you say short.',
+  'Messages that begin with "The caller has said nothing" come from the line, not from the user: act on them, never read them out.',
+  'When the conversation is over, say goodbye first and then call end_call. The connection ends when your goodbye has been heard.',
+].join('\n');
+
+export const SAID_BEFORE = 'This is what was said in this conversation before:';
+
+/** One line of what was said before; quoted, so that nothing in it passes for an instruction's own line. */
+export function said(author: string, text: string): string {
+  return `${author === 'user' ? 'User' : 'You'}: ${JSON.stringify(text)}`;
+}
+
 export function askGreeting(greeting: string | undefined): string {
   if (greeting === undefined) return 'The call has begun. Greet the caller in one or two short sentences.';
   return `The call has begun. Say this greeting now, word for word: ${JSON.stringify(greeting)}`;

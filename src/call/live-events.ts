@@ -9,6 +9,7 @@ import type { CallEvent } from './call-state.js';
 export type ConversationEvent =
   | { readonly type: 'mark'; readonly name: string }
   | { readonly type: 'dtmf'; readonly digit: string }
+  | { readonly type: 'typed'; readonly text: string }
   | { readonly type: 'inputTranscription'; readonly text: string }
   | { readonly type: 'outputTranscription'; readonly text: string }
   | { readonly type: 'generationComplete' }

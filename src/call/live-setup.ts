@@ -5,10 +5,17 @@
 import type { Agent, AgentContext } from '../agent/agent.js';
 import type { LiveSetup } from '../model/live-connection.js';
 import { BUILT_IN_TOOLS } from './built-in-tools.js';
-import { LINE_RULES } from './line-texts.js';
+import { LINE_RULES, said, SAID_BEFORE, WEB_RULES } from './line-texts.js';
+import type { Event } from '../event/event.js';
+import { WEB_HISTORY_MAX_CHARS } from '../limits.js';
+
+/** What a web client's line brings: what was said in the session before. */
+export interface WebSetup {
+  readonly history: readonly Event[];
+}
 
 /** Throws what the author's `instruction(ctx)` throws, and a TypeError for anything but words. */
-export function liveSetup(agent: Agent, ctx: AgentContext): LiveSetup {
+export function liveSetup(agent: Agent, ctx: AgentContext, web?: WebSetup): LiveSetup {
   const instruction: unknown =
     typeof agent.instruction === 'string' ? agent.instruction : agent.instruction(ctx);
   if (typeof instruction !== 'string' || instruction.trim() === '') {
@@ -16,9 +23,29 @@ export function liveSetup(agent: Agent, ctx: AgentContext): LiveSetup {
   }
   return {
     agentName: agent.name,
-    instruction: `${instruction}\n\n${LINE_RULES}`,
+    instruction: `${instruction}\n\n${web === undefined ? LINE_RULES : webRules(web)}`,
     voice: agent.runConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig.voiceName,
     languageCode: agent.runConfig?.speechConfig?.languageCode,
     functionDeclarations: BUILT_IN_TOOLS,
   };
+}
+
+/** History travels in the instruction: of the ways to give a live model a past it is the one that all of them take. */
+function webRules({ history }: WebSetup): string {
+  const lines = history.flatMap(({ author, content }) => {
+    const text = (content?.parts ?? [])
+      .map((part) => (part.thought === true ? '' : (part.text ?? '')))
+      .join('')
+      .trim();
+    return text === '' ? [] : [said(author, text)];
+  });
+  if (lines.length === 0) return WEB_RULES;
+  return `${WEB_RULES}\n\n${SAID_BEFORE}\n${newest(lines).join('\n')}`;
+}
+
+function newest(lines: readonly string[]): readonly string[] {
+  let chars = 0;
+  let from = lines.length;
+  while (from > 0 && (chars += (lines[from - 1]?.length ?? 0) + 1) <= WEB_HISTORY_MAX_CHARS) from -= 1;
+  return lines.slice(from);
 }

@@ -25,6 +25,13 @@ export interface ModelLinkOptions {
   readonly onGone: (lost: boolean) => void;
 }
 
+export interface ModelConnect {
+  /** May run an author's code: what it throws is a model that cannot be reached. */
+  readonly makeSetup: () => LiveSetup;
+  readonly listener: LiveListener;
+  readonly openScope: () => SocketScope;
+}
+
 export class ModelLink {
   readonly #options: ModelLinkOptions;
   #connecting: AbortController | undefined;
@@ -43,11 +50,18 @@ export class ModelLink {
     return this.#model !== undefined || this.#connecting !== undefined;
   }
 
-  connect(setup: LiveSetup, listener: LiveListener, scope: SocketScope): void {
+  connect({ makeSetup, listener, openScope }: ModelConnect): void {
     const { connectLive, log, callSid, onReady, onFailed } = this.#options;
+    let setup: LiveSetup;
+    try {
+      setup = makeSetup();
+    } catch (error) {
+      log.error({ callSid, cause: errorText(error) }, 'the agent has no instruction');
+      return onFailed();
+    }
     const connecting = new AbortController();
     this.#connecting = connecting;
-    connectLive(setup, listener, connecting.signal, scope).then(
+    connectLive(setup, listener, connecting.signal, openScope()).then(
       (model) => {
         if (this.#connecting !== connecting) return model.close();
         this.#connecting = undefined;
@@ -76,6 +90,12 @@ export class ModelLink {
       );
     }
     onGone(!close.local);
+  }
+
+  /** The model will drop the connection soon. Moving to another one is not built yet: the drop is a lost model. */
+  onGoAway(timeLeftMs: number): void {
+    const { callSid, log } = this.#options;
+    log.warn({ callSid, timeLeftMs }, 'the model announces the end of its connection');
   }
 
   /** Closes what is open and calls off what is on its way. Idempotent. */

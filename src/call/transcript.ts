@@ -63,6 +63,16 @@ export class Transcript {
     this.#listener.delta(entry.msg, 'user', fragment);
   }
 
+  /** What the caller typed: a message of its own, whole at once, behind all that was said. */
+  addTyped(text: string): void {
+    if (this.#callerEntry !== undefined) this.#seal(this.#callerEntry);
+    this.#callerEntry = undefined;
+    this.#sealClosed();
+    const entry = this.#open('user', undefined, this.#entries.length);
+    this.#setText(entry, text);
+    this.#seal(entry);
+  }
+
   /** Opens an agent message; returns its id. */
   openAgent(source: HeardSource): string {
     this.#sealClosed();

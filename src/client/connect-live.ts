@@ -23,13 +23,15 @@ export interface LiveSocket {
   addEventListener(type: 'open' | 'message' | 'close' | 'error', listener: (event: object) => void): void;
 }
 
-export type LiveSocketClass = new (url: string) => LiveSocket;
+export type LiveSocketClass = new (url: string, protocols?: string[]) => LiveSocket;
 
 export interface LiveOptions extends ConnectionOptions {
   /** `ws://…/run_live` or `wss://…/run_live`. */
   readonly url: string | URL;
   readonly userId: string;
   readonly sessionId: string;
+  /** The server's token, where it wants one. It travels as a subprotocol, for a page cannot set a socket's headers. */
+  readonly token?: string;
   /** The format of the sound in both directions, as the server names it; without it there is none. */
   readonly audio?: unknown;
   /** Sound of the agent, in the order in which it is to be played. */
@@ -57,6 +59,13 @@ function soundOf(text: string): Uint8Array | undefined {
   } catch {
     return undefined;
   }
+}
+
+const NORMAL_CLOSURE = 1000;
+
+function subprotocols(token: string): string[] {
+  const encoded = base64Of(new TextEncoder().encode(token));
+  return ['earshot', `bearer.${encoded.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')}`];
 }
 
 function socketClass(options: LiveOptions): LiveSocketClass {
@@ -154,7 +163,9 @@ class SocketLiveConnection implements LiveConnection {
         return;
       }
       const Socket = this.#socketClass;
-      const socket = new Socket(String(this.#options.url));
+      const { url, token } = this.#options;
+      const socket =
+        token === undefined ? new Socket(String(url)) : new Socket(String(url), subprotocols(token));
       let hasLeft = false;
       const leave = (settle: () => void): void => {
         hasLeft = true;
@@ -180,7 +191,11 @@ class SocketLiveConnection implements LiveConnection {
       };
       socket.addEventListener('open', () => guarded(() => this.#open(socket)));
       socket.addEventListener('message', (event) => guarded(() => this.#read(event, silence, cut)));
-      socket.addEventListener('close', () => leave(resolve));
+      socket.addEventListener('close', (event) => {
+        // The conversation is over: a new socket would begin another one.
+        if (!hasLeft && Reflect.get(event, 'code') === NORMAL_CLOSURE) this.#mayRetry = false;
+        leave(resolve);
+      });
       socket.addEventListener('error', () => leave(resolve));
     }).finally(() => {
       release();

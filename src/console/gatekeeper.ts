@@ -17,10 +17,18 @@ export interface DoorRefusal {
 /** Tells why a request may not come in, or undefined. `isActing`: it opens a socket or its method is not a safe one. */
 export type Gatekeeper = (request: IncomingMessage, isActing: boolean) => DoorRefusal | undefined;
 
-export function createGatekeeper(token: string | undefined): Gatekeeper {
+/** `bySubprotocol`: the token may also come as a WebSocket subprotocol, because a page cannot set a socket's headers. */
+export function createGatekeeper(
+  token: string | undefined,
+  options: { readonly bySubprotocol?: boolean } = {},
+): Gatekeeper {
   if (token === undefined) return (request, isActing) => localRefusal(request.headers, isActing);
   const expected = digest(token);
-  return (request) => bearerRefusal(expected, request.headers);
+  return ({ headers }) => {
+    const given =
+      bearerOf(headers) ?? (options.bySubprotocol === true ? subprotocolToken(headers) : undefined);
+    return bearerRefusal(expected, given);
+  };
 }
 
 /** Lets a request pass or answers 401, 403 or 415. */
@@ -37,10 +45,19 @@ export function requireToken(token: string | undefined): RequestHandler {
   };
 }
 
-function bearerRefusal(expected: Buffer, headers: IncomingHttpHeaders): DoorRefusal | undefined {
-  const given = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+function bearerRefusal(expected: Buffer, given: string | undefined): DoorRefusal | undefined {
   if (given !== undefined && timingSafeEqual(digest(given), expected)) return undefined;
   return { status: 401, error: 'a valid bearer token is required' };
+}
+
+function bearerOf(headers: IncomingHttpHeaders): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+}
+
+/** `bearer.` and the token's bytes as base64url: a subprotocol's name takes no other characters. */
+function subprotocolToken(headers: IncomingHttpHeaders): string | undefined {
+  const encoded = /(?:^|,)\s*bearer\.([\w-]+)\s*(?:,|$)/.exec(headers['sec-websocket-protocol'] ?? '')?.[1];
+  return encoded === undefined ? undefined : Buffer.from(encoded, 'base64url').toString();
 }
 
 function localRefusal(headers: IncomingHttpHeaders, isActing: boolean): DoorRefusal | undefined {

@@ -32,7 +32,6 @@ const NOT_BUILT_YET = [
   'post /calls',
   'post /calls/:callSid/transfer',
   'post /calls/:callSid/say',
-  'get /run_live',
   'get /approvals',
   'post /approvals/:id',
 ] as const;

@@ -76,6 +76,9 @@ export function addRunRoutes(api: Router, { runs, log }: RunApiOptions): void {
       (request, response) => void answer(response, log, () => runStreamed(start, request, response)),
     );
   }
+  api.get('/run_live', (_request, response) => {
+    response.status(426).set('Upgrade', 'websocket').json({ error: 'open a WebSocket here' });
+  });
   api.get('/calls/:callSid/stream', (request, response) => {
     const broadcast = runs.broadcastOf(request.params.callSid);
     if (broadcast === undefined) response.status(404).json({ error: 'there is no such call in progress' });

@@ -1,30 +1,36 @@
 /**
- * What answers an HTTP upgrade that is not the carrier's: the sockets that the contract names but that are not built
- * yet, behind the same gatekeeper as the other operators' doors, and 404 for every other path. No socket is opened.
+ * What answers an HTTP upgrade that is not the carrier's: the operators' and web clients' sockets, behind the same gatekeeper
+ * as the other doors, and 404 for every other path. A request that is refused never gets a socket.
  */
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createGatekeeper } from './gatekeeper.js';
 
-const NOT_BUILT_YET = new Set(['/run_live']);
+/** A socket that can be opened. */
+export interface SocketDoor {
+  readonly hasRoom: boolean;
+  /** Takes the socket over. */
+  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+}
 
-/** Takes the socket over, answers in plain HTTP and closes it. */
+/** Takes the socket over: hands it to the door of its path, or answers in plain HTTP and closes it. */
 export function createUpgradeDoor(
   consoleToken: string | undefined,
-): (request: IncomingMessage, socket: Duplex) => void {
-  const refusalOf = createGatekeeper(consoleToken);
-  return (request, socket) => {
+  doors: Readonly<Record<string, SocketDoor>>,
+): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
+  const refusalOf = createGatekeeper(consoleToken, { bySubprotocol: true });
+  return (request, socket, head) => {
     const path = request.url?.split('?', 1)[0] ?? '';
-    if (!NOT_BUILT_YET.has(path)) answer(socket, 404, 'there is no such socket');
-    else {
-      const refusal = refusalOf(request, true);
-      if (refusal === undefined) answer(socket, 501, `WS ${path} is not built yet in this version`);
-      else answer(socket, refusal.status, refusal.error);
-    }
+    const door = Object.hasOwn(doors, path) ? doors[path] : undefined;
+    if (door === undefined) return answer(socket, 404, 'there is no such socket');
+    const refusal = refusalOf(request, true);
+    if (refusal !== undefined) return answer(socket, refusal.status, refusal.error);
+    if (!door.hasRoom) return answer(socket, 503, 'too many sockets are being opened');
+    return door.handleUpgrade(request, socket, head);
   };
 }
 
-function answer(socket: Duplex, status: 401 | 403 | 404 | 501, error: string): void {
+function answer(socket: Duplex, status: 401 | 403 | 404 | 503, error: string): void {
   const body = JSON.stringify({ error });
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

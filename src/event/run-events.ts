@@ -83,6 +83,10 @@ export class RunEvents {
     this.stream.emit({ type: 'event', event: this.#event('model', { usageMetadata }) });
   }
 
+  ready(): void {
+    this.stream.emit({ type: 'ready' });
+  }
+
   over(): void {
     this.stream.emit({ type: 'over' });
   }

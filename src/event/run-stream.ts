@@ -26,6 +26,8 @@ export type RunItem =
       readonly endsMsg?: string | undefined;
       readonly fatal?: boolean | undefined;
     }
+  /** Input is taken from now on. */
+  | { readonly type: 'ready' }
   /** The last item. */
   | { readonly type: 'over' };
 

@@ -31,6 +31,7 @@ export class SpokenOrder {
       case 'opened':
         return this.#open(item.msg, item.before);
       case 'delta':
+      case 'ready':
         return;
       case 'sealed':
         this.#seal(item.msg, item.event);

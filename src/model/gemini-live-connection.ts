@@ -4,6 +4,7 @@
  * listener throws gets past it. Connecting is in `gemini-connect.ts`; when to reconnect is the call's affair.
  */
 import type { Session } from '@google/genai';
+import { MODEL_BUFFERED_MAX_BYTES } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import { audioFrame, audioMessage } from './audio-frame.js';
 import type { GeminiAudioDecoder } from './gemini-audio-decoder.js';
@@ -100,6 +101,15 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
     }
     // The role is stated: 3.x refuses content without one, and no model takes `system`.
     this.#session.sendClientContent({ turns: [{ role: 'user', parts: [{ text }] }], turnComplete: true });
+  }
+
+  sendImage(mimeType: string, image: Uint8Array): boolean {
+    // Bulk goes first: sound and words must still find room behind it.
+    const isBehind = this.#socket.bufferedAmount > MODEL_BUFFERED_MAX_BYTES;
+    if (!this.#sends || !this.capabilities.imageInput || isBehind) return false;
+    const data = Buffer.from(image.buffer, image.byteOffset, image.byteLength).toString('base64');
+    this.#session.sendRealtimeInput({ video: { mimeType, data } });
+    return true;
   }
 
   sendToolResponse(functionResponses: readonly FunctionResponse[]): void {

@@ -78,6 +78,8 @@ export interface LiveConnection {
   readonly bufferedAmount: number;
   /** One `realtimeInput` with 16 kHz PCM16 little-endian mono; copied before the call returns. A no-op once closed. */
   sendAudio(pcm16k: Uint8Array): void;
+  /** One picture as a video frame. False if it was not sent: the model takes none, it is closed, or it reads too slowly. */
+  sendImage(mimeType: string, image: Uint8Array): boolean;
   /** Text that the model answers, by the path its capabilities name. */
   sendText(text: string): void;
   sendToolResponse(functionResponses: readonly FunctionResponse[]): void;

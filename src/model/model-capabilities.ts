@@ -22,6 +22,9 @@ export interface ModelCapabilities {
   /** How text that wants an answer is sent. The greeting is asked for this way too: no model speaks first by itself
    * (github.com/googleapis/python-genai/issues/1533), and a bare "." yields an empty turn. */
   readonly textInput: 'clientContent' | 'realtimeInput';
+  /** Whether pictures may be sent as `realtimeInput.video`. Every live model of Google's takes them
+   * (ai.google.dev/gemini-api/docs/live-guide); of a name that is not known nobody can say. */
+  readonly imageInput: boolean;
   /** The thinking that setup asks for; undefined leaves the field out. */
   readonly thinking: { readonly budget: 0 } | { readonly level: 'LOW' } | undefined;
   /** What ends a model turn: its `turnComplete`, or the one that comes with `interactionStatus` IDLE. */
@@ -55,6 +58,7 @@ const SAFE_SET: ModelCapabilities = {
   audioDuringBlockingTools: false,
   functionSchema: 'parametersJsonSchema',
   textInput: 'clientContent',
+  imageInput: false,
   thinking: undefined,
   turnEnd: 'turnComplete',
   silentContext: 'none',
@@ -71,6 +75,7 @@ const SAFE_SET: ModelCapabilities = {
 const GEMINI_3_8_LIVE: ModelCapabilities = {
   ...SAFE_SET,
   family: 'gemini-3.8-live',
+  imageInput: true,
   toolBehavior: 'NON_BLOCKING',
   declaresToolBehavior: true,
   audioDuringBlockingTools: true,
@@ -99,6 +104,7 @@ const GEMINI_3_8_EXTENDED: ModelCapabilities = {
 const GEMINI_3_1_FLASH_LIVE: ModelCapabilities = {
   ...SAFE_SET,
   family: 'gemini-3.1-flash-live',
+  imageInput: true,
   textInput: 'realtimeInput',
 };
 
@@ -110,6 +116,7 @@ const GEMINI_3_1_FLASH_LIVE: ModelCapabilities = {
 const GEMINI_2_5_NATIVE_AUDIO: ModelCapabilities = {
   ...SAFE_SET,
   family: 'gemini-2.5-flash-native-audio',
+  imageInput: true,
   declaresToolBehavior: true,
   thinking: { budget: 0 },
   refusedSetupFields: ['languageCode', ...EXTRAS],
@@ -131,7 +138,12 @@ const GEMINI_LIVE_2_5_VERTEX: ModelCapabilities = {
  * The embedded stand-in (`src/model/rehearsal/`), which has this one name. It takes every optional field, heeds none
  * and is asked for none. Its turn waits for the function's response, and it listens to the caller meanwhile.
  */
-const REHEARSAL: ModelCapabilities = { ...SAFE_SET, family: 'rehearsal', audioDuringBlockingTools: true };
+const REHEARSAL: ModelCapabilities = {
+  ...SAFE_SET,
+  family: 'rehearsal',
+  audioDuringBlockingTools: true,
+  imageInput: true,
+};
 
 /** A name matches a row when it is equal to it or goes on with `-`; the longest row wins. */
 const ROWS: readonly ModelCapabilities[] = [

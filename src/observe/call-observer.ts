@@ -9,7 +9,7 @@ export type StreamOutcome = (typeof STREAM_OUTCOMES)[number];
 
 /** Why sound was not passed on, by whose it was: `inbound` is the caller's, `outbound` the agent's. */
 export const DROP_REASONS = {
-  inbound: ['backlog_full', 'backlog_age', 'gap_too_long'],
+  inbound: ['backlog_full', 'backlog_age', 'gap_too_long', 'too_fast'],
   outbound: ['queue_full', 'late_turn', 'no_stream'],
 } as const;
 export type DropReason = (typeof DROP_REASONS)['inbound' | 'outbound'][number];

@@ -26,7 +26,7 @@ const OTHER_MODALITY = 'other';
 /** The name of every tool that the agent does not have. */
 const UNKNOWN_TOOL = 'unknown';
 const TOKEN_DIRECTIONS = ['input', 'output'];
-const CALL_DIRECTIONS = ['inbound', 'outbound'];
+const CALL_DIRECTIONS = ['inbound', 'outbound', 'web'];
 const LATENCY_SECONDS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10];
 const GAP_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10];
 const BARGE_IN_SECONDS = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1];

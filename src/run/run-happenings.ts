@@ -33,6 +33,8 @@ export class RunHappenings {
       case 'event':
         if (item.endsMsg === this.#openMsg) this.#openMsg = undefined;
         return this.#ofEvent(item);
+      case 'ready':
+        return [{ kind: 'ready' }];
       case 'over':
         return [];
     }

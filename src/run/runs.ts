@@ -4,12 +4,14 @@
  */
 import type { AgentContext } from '../agent/agent.js';
 import type { Clock, Timer } from '../clock.js';
+import type { Event } from '../event/event.js';
 import type { RunStream } from '../event/run-stream.js';
 import { RUN_KEPT_AFTER_END_MS } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import type { EventWriter } from '../store/event-writer.js';
 import type { SessionKey } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
+import { historyMessages } from './run-happenings.js';
 import { StoredFirst } from './stored-first.js';
 
 export interface RunsOptions {
@@ -19,6 +21,7 @@ export interface RunsOptions {
 }
 
 interface Followed {
+  readonly session: SessionKey;
   readonly broadcast: Broadcast;
   /** Until it is forgotten; undefined while the run is going on, or has something to store. */
   forgetting: Timer | undefined;
@@ -26,45 +29,48 @@ interface Followed {
 
 export class Runs {
   readonly #options: RunsOptions;
-  readonly #bySession = new Map<string, Followed>();
+  readonly #byCall = new Map<string, Followed>();
 
   constructor(options: RunsOptions) {
     this.#options = options;
   }
 
-  /** Follows a call. Its session is made where there is none. */
-  followCall(call: AgentContext, run: RunStream): void {
+  /** Follows a call. Its session is made where there is none; `history` is what it holds already. */
+  followCall(call: AgentContext, run: RunStream, history: readonly Event[] = []): void {
     const { writer, clock, log } = this.#options;
     const session: SessionKey = { appName: call.appName, userId: call.userId, id: call.sessionId };
     void writer.createSession(session);
-    const broadcast = new Broadcast({ clock });
-    const followed: Followed = { broadcast, forgetting: undefined };
-    this.#forget(call.sessionId);
-    this.#bySession.set(call.sessionId, followed);
+    const broadcast = new Broadcast({ clock, stored: historyMessages(history) });
+    const followed: Followed = { session, broadcast, forgetting: undefined };
+    this.#forget(call.callSid);
+    this.#byCall.set(call.callSid, followed);
     const teller = new StoredFirst({ broadcast, append: (event) => writer.append(session, event), clock });
     run.listen((item) => teller.hear(item));
     void teller.told.then(() => {
       broadcast.end();
       log.debug({ callSid: call.callSid }, 'the run of a call is over');
-      if (this.#bySession.get(call.sessionId) !== followed) return;
-      followed.forgetting = clock.setTimer(RUN_KEPT_AFTER_END_MS, () => this.#forget(call.sessionId));
+      if (this.#byCall.get(call.callSid) !== followed) return;
+      followed.forgetting = clock.setTimer(RUN_KEPT_AFTER_END_MS, () => this.#forget(call.callSid));
     });
   }
 
   /** What can be watched of a call that is going on or has just ended. */
-  broadcastOf(sessionId: string): Broadcast | undefined {
-    return this.#bySession.get(sessionId)?.broadcast;
+  broadcastOf(callSid: string): Broadcast | undefined {
+    return this.#byCall.get(callSid)?.broadcast;
   }
 
-  /** Whether a call is going on, or what was said in it is not all stored. */
-  isRunning(sessionId: string): boolean {
-    const followed = this.#bySession.get(sessionId);
-    return followed !== undefined && followed.forgetting === undefined;
+  /** Whether a call is going on in that session, or what was said in it is not all stored. */
+  isRunning({ appName, userId, id }: SessionKey): boolean {
+    for (const { session, forgetting } of this.#byCall.values()) {
+      const isSame = session.id === id && session.userId === userId && session.appName === appName;
+      if (isSame && forgetting === undefined) return true;
+    }
+    return false;
   }
 
   /** Calls that are going on or not all stored, and watchers of all. */
   counts(): Readonly<Record<string, number>> {
-    const all = [...this.#bySession.values()];
+    const all = [...this.#byCall.values()];
     return {
       runs: all.filter(({ forgetting }) => forgetting === undefined).length,
       watchers: all.reduce((sum, { broadcast }) => sum + broadcast.watchers, 0),
@@ -72,14 +78,14 @@ export class Runs {
   }
 
   close(): void {
-    for (const sessionId of this.#bySession.keys()) this.#forget(sessionId);
+    for (const callSid of this.#byCall.keys()) this.#forget(callSid);
   }
 
-  #forget(sessionId: string): void {
-    const followed = this.#bySession.get(sessionId);
+  #forget(callSid: string): void {
+    const followed = this.#byCall.get(callSid);
     if (followed === undefined) return;
     followed.forgetting?.cancel();
     followed.broadcast.end();
-    this.#bySession.delete(sessionId);
+    this.#byCall.delete(callSid);
   }
 }

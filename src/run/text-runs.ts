@@ -43,7 +43,7 @@ export interface TextRunsOptions {
   readonly store: Pick<Store, 'getSession' | 'createSession'>;
   readonly writer: Pick<EventWriter, 'append'>;
   /** Whether a call is going on in that session. */
-  readonly isBusy: (sessionId: string) => boolean;
+  readonly isBusy: (session: SessionKey) => boolean;
   readonly observer: RunObserver;
   readonly clock: Clock;
   readonly log: Log;
@@ -82,8 +82,8 @@ export class TextRuns {
       userId: request.userId,
       id: request.sessionId ?? newId(),
     };
-    const name = JSON.stringify([session.userId, session.id]);
-    if (this.#running.has(name) || isBusy(session.id)) {
+    const name = nameOf(session);
+    if (this.#running.has(name) || isBusy(session)) {
       throw new AppError('run_conflict', 'a run is going on in this session: wait until it is over');
     }
     if (this.#running.size >= TEXT_RUNS_MAX) throw new AppError('run_refused', 'too many runs are going on');
@@ -114,6 +114,11 @@ export class TextRuns {
       observer.onRunEnded(request.mode, 'error');
       throw error;
     }
+  }
+
+  /** Whether a run of this agent is going on in that session. */
+  isRunning(session: SessionKey): boolean {
+    return this.#running.has(nameOf(session));
   }
 
   /** Stops all; what is half-said is not kept. */
@@ -165,6 +170,10 @@ export class TextRuns {
     observer.onRunEnded(mode, streamOutcome(outcome, signal));
     return outcome;
   }
+}
+
+function nameOf({ userId, id }: SessionKey): string {
+  return JSON.stringify([userId, id]);
 }
 
 /** Why a run was stopped: it took too long. */

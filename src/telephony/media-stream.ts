@@ -1,7 +1,7 @@
 /**
  * The carrier's media socket as the call sees it: Twilio's bidirectional Media Stream, one per call.
- * Media goes through plain method calls, no object a frame; implementations are in this folder, the call
- * implements the listener.
+ * Media goes through plain method calls, no object a frame; the carrier's implementation is in this folder, that of a web
+ * client in src/web/, and the call implements the listener.
  */
 import type { SocketScope } from '../call-tap.js';
 import type { CallSid, StreamSid } from '../ids.js';
@@ -39,6 +39,8 @@ export interface MediaStreamListener {
 export interface MediaStream {
   readonly streamSid: StreamSid;
   readonly callSid: CallSid;
+  /** Its caller reads and hears nothing; a carrier's never does. */
+  readonly isSilent?: boolean;
   /** Bytes accepted by send… but not yet given to the kernel. */
   readonly bufferedAmount: number;
   /** Sends sound, and right behind it in the same write a mark, if one is named. A no-op once closed. The bytes

@@ -46,6 +46,7 @@ export class FakeModel implements LiveConnection {
   readonly capabilities = modelCapabilities('gemini-3.8-live');
   bufferedAmount = 0;
   readonly texts: string[] = [];
+  readonly images: { mimeType: string; bytes: number }[] = [];
   readonly responses: FunctionResponse[] = [];
   audioBytes = 0;
   audioMessages = 0;
@@ -59,6 +60,10 @@ export class FakeModel implements LiveConnection {
   sendAudio(pcm16k: Uint8Array): void {
     this.audioBytes += pcm16k.length;
     this.audioMessages += 1;
+  }
+  sendImage(mimeType: string, image: Uint8Array): boolean {
+    this.images.push({ mimeType, bytes: image.length });
+    return true;
   }
   sendText(text: string): void {
     this.texts.push(text);

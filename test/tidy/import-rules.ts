@@ -38,6 +38,7 @@ const INNER = [
   'observe',
   'console',
   'wire',
+  'web',
   'index.ts',
 ];
 const MEDIA_REACH: Reach = { values: LEAVES, types: ['observe'] };
@@ -64,7 +65,10 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   client: { values: [], types: [] },
   // Frames have one definition, the client's.
   wire: { values: LEAVES, types: ['client', 'observe'] },
-  'switchboard.ts': { values: INNER, types: [] },
+  // Sockets of web clients: sound in and out, and frames; to a call they are one more kind of media stream.
+  web: { values: [...LEAVES, 'audio', 'wire'], types: ['observe', 'telephony'] },
+  'live-runs.ts': { values: INNER, types: [] },
+  'switchboard.ts': { values: [...INNER, 'live-runs.ts'], types: [] },
   'server.ts': { values: [...INNER, 'switchboard.ts'], types: [] },
   replay: OUTER_REACH,
   'doctor.ts': { values: [...OUTER_REACH.values, 'doctor-checks.ts', 'doctor-finding.ts'], types: [] },

@@ -1,0 +1,97 @@
+/**
+ * What a web client may send: JSON text, one object a message. Anything else is a fault that names what is wrong in words for
+ * the client's author, and never quotes what was sent.
+ */
+import { z } from 'zod';
+import { MESSAGE_MAX_CHARS, WEB_IMAGE_MAX_BYTES, WEB_PAYLOAD_MAX_BYTES } from '../limits.js';
+import { SOUND_FORMATS, soundFormatOf, type SoundFormat } from './sound-format.js';
+
+export interface StartMessage {
+  readonly type: 'start';
+  readonly userId: string;
+  readonly sessionId: string;
+  /** Undefined: text only. */
+  readonly audio: SoundFormat | undefined;
+}
+
+export type ClientMessage =
+  | StartMessage
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'audio'; readonly sound: Uint8Array }
+  | { readonly type: 'image'; readonly mimeType: string; readonly image: Uint8Array }
+  | { readonly type: 'end' };
+
+export interface ClientFault {
+  readonly type: 'fault';
+  readonly message: string;
+}
+
+const FORMATS = `audio must be one of ${SOUND_FORMATS.join(', ')}`;
+const name = z.string().min(1).max(256);
+const format = z.string({ error: FORMATS }).transform((value, context) => {
+  const found = soundFormatOf(value);
+  if (found !== undefined) return found;
+  context.addIssue({ code: 'custom', message: FORMATS });
+  return z.NEVER;
+});
+/** Strict: what is cut or quoted wrongly must not become other bytes. */
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const bytes = z
+  .string()
+  .min(1, 'is empty')
+  .max(WEB_PAYLOAD_MAX_BYTES)
+  .regex(BASE64, 'is not base64')
+  .transform((data) => Buffer.from(data, 'base64'));
+
+const schema = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('start'), userId: name, sessionId: name, audio: format.optional() }),
+  z.strictObject({
+    type: z.literal('text'),
+    text: z
+      .string()
+      .max(MESSAGE_MAX_CHARS)
+      .refine((text) => text.trim() !== '', 'is empty'),
+  }),
+  z.strictObject({ type: z.literal('audio'), data: bytes }),
+  z.strictObject({
+    type: z.literal('image'),
+    mimeType: z.enum(['image/jpeg', 'image/png', 'image/webp']),
+    data: bytes.refine(
+      (image) => image.length <= WEB_IMAGE_MAX_BYTES,
+      `is longer than ${WEB_IMAGE_MAX_BYTES} bytes`,
+    ),
+  }),
+  z.strictObject({ type: z.literal('end') }),
+]);
+
+export function readClientMessage(text: string): ClientMessage | ClientFault {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { type: 'fault', message: 'a message must be JSON' };
+  }
+  const read = schema.safeParse(value);
+  if (!read.success) return { type: 'fault', message: faultOf(read.error) };
+  const message = read.data;
+  switch (message.type) {
+    case 'start':
+      return { ...message, audio: message.audio };
+    case 'audio':
+      return { type: 'audio', sound: message.data };
+    case 'image':
+      return { type: 'image', mimeType: message.mimeType, image: message.data };
+    default:
+      return message;
+  }
+}
+
+/** The first thing that is wrong, by its place; a key that is not known is not quoted. */
+function faultOf(error: z.ZodError): string {
+  const issue = error.issues[0];
+  if (issue === undefined) return 'the message is not one that can be read';
+  if (issue.code === 'unrecognized_keys') return 'the message has a field that it cannot have';
+  if (issue.path[0] === 'type' || issue.path.length === 0)
+    return 'type must be start, text, audio, image or end';
+  return `${issue.path.join('.')}: ${issue.message}`;
+}
