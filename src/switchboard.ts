@@ -68,17 +68,7 @@ export interface Switchboard {
 
 export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
   const { config, agents, model, callControl, openTap, onRun, keeping, clock, log } = options;
-  const metrics = createMetrics({
-    version: packageVersion(),
-    agent: agents.default.name,
-    model: model.name,
-    textModel: keeping?.textModel,
-    endReasons: END_REASONS,
-    tools: BUILT_IN_TOOLS.map(({ name }) => name),
-    refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
-    anomalies: CARRIER_ANOMALIES,
-    streamEvents: STREAM_EVENTS,
-  });
+  const metrics = createSwitchboardMetrics(options);
   const admission = new LagAdmission({ clock, lagMs: () => metrics.loopLagMs() });
   const runs = new Runs({ writer: keeping?.writer ?? FORGETFUL, clock, log });
   const textRuns = keeping && createTextRuns(keeping, { agents, runs, metrics, clock, log });
@@ -137,6 +127,20 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       metrics.close();
     },
   };
+}
+
+function createSwitchboardMetrics({ agents, model, keeping }: SwitchboardOptions): Metrics {
+  return createMetrics({
+    version: packageVersion(),
+    agent: agents.default.name,
+    model: model.name,
+    textModel: keeping?.textModel,
+    endReasons: END_REASONS,
+    tools: BUILT_IN_TOOLS.map(({ name }) => name),
+    refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
+    anomalies: CARRIER_ANOMALIES,
+    streamEvents: STREAM_EVENTS,
+  });
 }
 
 function trustOf(config: Config) {

@@ -3,22 +3,27 @@
  * one, `-` for what the fixture expects and `+` for what the server did, with what came just before.
  */
 import type { FixtureLine } from '../fixture/fixture-format.js';
-import type { Comparison, Place } from './replay-comparison.js';
+import type { Comparison, Moved, Place } from './replay-comparison.js';
 
 const CONTEXT_ROWS = 4;
 const HUNKS_MAX = 3;
 const CHANGED_ROWS_MAX = 12;
+/** Sound shorter than this is shown as it is. */
+const SHORT_SOUND_CHARS = 64;
 const TEXT_MAX_CHARS = 110;
+/** Each of the two messages in a row about their order. */
+const MOVED_MAX_CHARS = 45;
 /** Sound in messages that follow each other within this is one stretch. */
 const STRETCH_GAP_MS = 400;
 
 interface Row {
-  readonly mark: ' ' | '-' | '+';
+  /** `~`: the same message, before or behind another than it was. */
+  readonly mark: ' ' | '-' | '+' | '~';
   readonly at: number;
   readonly who: string;
   what: string;
   /** Of a stretch of sound. */
-  sound?: { endsAt: number; messages: number; bytes: number; lastDetail: string };
+  sound?: { endsAt: number; messages: number; ms: number; lastDetail: string };
 }
 
 /** Empty when nothing differs. */
@@ -34,7 +39,12 @@ export function dialogueDiff(incoming: readonly FixtureLine[], { places, differe
 
 /** The whole call, in order, for a person to read. */
 export function dialogueOf(lines: readonly FixtureLine[]): string {
-  const rows = lines.filter((line) => isTold(line)).map((line) => rowOf(' ', line));
+  return listOf(lines.filter((line) => isTold(line)));
+}
+
+/** Every one of `lines`, marks too. */
+export function listOf(lines: readonly FixtureLine[]): string {
+  const rows = lines.map((line) => rowOf(' ', line));
   return clipPair(joinSound(rows))
     .map((row) => renderRow(row))
     .join('\n');
@@ -42,8 +52,9 @@ export function dialogueOf(lines: readonly FixtureLine[]): string {
 
 function rowsOf(incoming: readonly FixtureLine[], places: readonly Place[]): Row[] {
   const rows = incoming.filter((line) => line.dir === 'in' && isTold(line)).map((line) => rowOf(' ', line));
-  for (const { expected, actual, same } of places) {
-    if (same) {
+  for (const { expected, actual, same, moved } of places) {
+    if (expected !== undefined && moved !== undefined) rows.push(movedRow(expected, moved));
+    else if (same) {
       if (expected !== undefined && isTold(expected)) rows.push(rowOf(' ', expected));
     } else {
       if (expected !== undefined) rows.push(rowOf('-', expected));
@@ -72,7 +83,7 @@ function joinSound(rows: readonly Row[]): Row[] {
     if (row.mark === ' ' && stretch?.sound !== undefined && row.at - stretch.sound.endsAt <= STRETCH_GAP_MS) {
       stretch.sound.endsAt = row.at;
       stretch.sound.messages += row.sound.messages;
-      stretch.sound.bytes += row.sound.bytes;
+      stretch.sound.ms += row.sound.ms;
       continue;
     }
     open.set(key, row);
@@ -105,14 +116,27 @@ function shorten(hunk: readonly Row[]): Row[] {
 
 function renderRow({ mark, at, who, what, sound }: Row): string {
   const time = (at / 1000).toFixed(3).padStart(9);
-  return `${mark} ${time}  ${who.padEnd(8)}${sound === undefined ? what : soundText(sound, what)}`;
+  return `${mark} ${time}  ${`${who} `.padEnd(8)}${sound === undefined ? what : soundText(sound)}`;
 }
 
 /** A stretch by its length; a single message by what tells it from another. */
-function soundText(sound: NonNullable<Row['sound']>, msPerByte: string): string {
-  const seconds = (sound.bytes * Number(msPerByte)) / 1000;
-  if (sound.messages === 1) return `♪ ${seconds.toFixed(2)} s  ${sound.lastDetail}`;
-  return `♪ ${seconds.toFixed(2)} s in ${sound.messages} messages`;
+function soundText({ ms, messages, lastDetail }: NonNullable<Row['sound']>): string {
+  const seconds = (ms / 1000).toFixed(2);
+  return messages === 1 ? `♪ ${seconds} s  ${lastDetail}` : `♪ ${seconds} s in ${messages} messages`;
+}
+
+/** A mere change of order: where the message came, and whether it is there too early or too late. */
+function movedRow(line: FixtureLine, { where, other }: Moved): Row {
+  const [moved, beside] = [line, other].map((one) => {
+    const { who, what, sound } = rowOf('~', one);
+    return { who, what: clip(sound === undefined ? what : soundText(sound), MOVED_MAX_CHARS) };
+  }) as [Pick<Row, 'who' | 'what'>, Pick<Row, 'who' | 'what'>];
+  return {
+    mark: '~',
+    at: line.at,
+    who: moved.who,
+    what: `${moved.what}  (now ${where} ${beside.who} ${beside.what})`,
+  };
 }
 
 function rowOf(mark: Row['mark'], line: FixtureLine): Row {
@@ -120,14 +144,8 @@ function rowOf(mark: Row['mark'], line: FixtureLine): Row {
   const who = line.leg === 'call' ? 'call' : `${nameOf(line)}${line.dir === 'in' ? ' →' : ' ←'}`;
   const sound = soundOf(line);
   if (sound === undefined) return { mark, at, who, what: whatOf(line) };
-  const { bytes, detail, msPerByte } = sound;
-  return {
-    mark,
-    at,
-    who,
-    what: String(msPerByte),
-    sound: { endsAt: at, messages: 1, bytes, lastDetail: detail },
-  };
+  const { ms, detail } = sound;
+  return { mark, at, who, what: '', sound: { endsAt: at, messages: 1, ms, lastDetail: detail } };
 }
 
 function nameOf(line: FixtureLine): string {
@@ -136,17 +154,16 @@ function nameOf(line: FixtureLine): string {
 }
 
 /** mu-law is 8 bytes a millisecond, the model's input 32, its output 48. */
-function soundOf(line: FixtureLine): { bytes: number; detail: string; msPerByte: number } | undefined {
+function soundOf(line: FixtureLine): { ms: number; detail: string } | undefined {
   if (line.leg !== 'phone' && line.leg !== 'model') return undefined;
   if (line.sound !== undefined) {
     const [bytes, level, digest] = line.sound.split(' ');
-    const msPerByte = line.leg === 'phone' ? 1 / 8 : 1 / 32;
-    return { bytes: Number(bytes), detail: `${level} dB ${digest}`, msPerByte };
+    return { ms: Number(bytes) / (line.leg === 'phone' ? 8 : 32), detail: `${level} dB ${digest}` };
   }
   const data = line.leg === 'phone' ? payloadOf(line.message) : audioOf(line.message);
   if (data === undefined) return undefined;
   const bytes = Math.floor((data.length * 3) / 4);
-  return { bytes, detail: '', msPerByte: line.leg === 'phone' ? 1 / 8 : 1 / 48 };
+  return { ms: bytes / (line.leg === 'phone' ? 8 : 48), detail: '' };
 }
 
 type Json = Record<string, unknown>;
@@ -168,7 +185,7 @@ function whatOf(line: FixtureLine): string {
   const { at: _at, leg: _leg, dir: _dir, ...rest } = line;
   const { conn: _conn, ...content } = rest as Json;
   const [name, value] = Object.entries(content)[0] ?? ['', ''];
-  if (name === 'message') return JSON.stringify(value);
+  if (name === 'message') return JSON.stringify(value, soundAsLength);
   if (name === 'post') return `POST ${String(value)}`;
   if (line.leg === 'phone' && line.answer !== undefined) return `${line.answer.status} ${line.answer.xml}`;
   if (line.leg === 'call' && line.heard !== undefined) {
@@ -178,11 +195,27 @@ function whatOf(line: FixtureLine): string {
   return `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`;
 }
 
+/** What is said beside the sound is what a reader wants to see. */
+function soundAsLength(key: string, value: unknown): unknown {
+  const sound = key === 'modelTurn' ? turnSound(value) : key === 'payload' ? value : undefined;
+  const isSound = typeof sound === 'string' && sound.length > SHORT_SOUND_CHARS;
+  return isSound ? `♪ ${Math.floor((sound.length * 3) / 4)} bytes` : value;
+}
+
+/** The base64 of a turn that is nothing but one part of sound. */
+function turnSound(turn: unknown): unknown {
+  const { parts } = (turn ?? {}) as { parts?: readonly { inlineData?: { data?: unknown } }[] };
+  return parts?.length === 1 ? parts[0]?.inlineData?.data : undefined;
+}
+
 /** Long texts are told from where they differ. */
 function clipPair(rows: readonly Row[]): Row[] {
   return rows.map((row, index) => {
-    const other = row.mark === ' ' || row.sound !== undefined ? undefined : counterpartOf(rows, index);
-    if (other === undefined) return { ...row, what: clip(row.what) };
+    const other =
+      row.mark === ' ' || row.mark === '~' || row.sound !== undefined
+        ? undefined
+        : counterpartOf(rows, index);
+    if (other === undefined) return row.mark === '~' ? row : { ...row, what: clip(row.what) };
     let same = 0;
     while (same < row.what.length && row.what[same] === other.what[same]) same += 1;
     const from = same < TEXT_MAX_CHARS / 2 ? 0 : same - 20;
@@ -193,7 +226,7 @@ function clipPair(rows: readonly Row[]): Row[] {
 /** In a run of changed rows the first `-` of somebody goes with the first `+`, the second with the second. */
 function counterpartOf(rows: readonly Row[], index: number): Row | undefined {
   const row = rows[index];
-  const isChanged = (at: number): boolean => (rows[at]?.mark ?? ' ') !== ' ';
+  const isChanged = (at: number): boolean => rows[at]?.mark === '-' || rows[at]?.mark === '+';
   let from = index;
   while (isChanged(from - 1)) from -= 1;
   let to = index;
@@ -203,6 +236,6 @@ function counterpartOf(rows: readonly Row[], index: number): Row | undefined {
   return run.filter(({ mark }) => mark !== row?.mark)[place];
 }
 
-function clip(text: string): string {
-  return text.length > TEXT_MAX_CHARS ? `${text.slice(0, TEXT_MAX_CHARS)}…` : text;
+function clip(text: string, maxChars = TEXT_MAX_CHARS): string {
+  return text.length > maxChars ? `${text.slice(0, maxChars)}…` : text;
 }

@@ -6,11 +6,16 @@ import { rename, stat, writeFile } from 'node:fs/promises';
 import type { AgentCatalog } from '../agent/agent-catalog.js';
 import type { Fixture, FixtureLine } from '../fixture/fixture-format.js';
 import { packageVersion } from '../package-root.js';
-import { replay } from './replay.js';
+import { replay, type ReplayResult } from './replay.js';
+
+/** What is in the file now, and the lines from outside in it that nobody hears. */
+export type Renewal = Pick<ReplayResult, 'lines' | 'unsaid'>;
 
 /** @throws FixtureError `fixture_invalid`, and what the file system throws. */
-export async function renewFixture(fixture: Fixture, agents: AgentCatalog): Promise<void> {
-  await write(fixture, await renewed(fixture, agents));
+export async function renewFixture(fixture: Fixture, agents: AgentCatalog): Promise<Renewal> {
+  const renewal = await renewed(fixture, agents);
+  await write(fixture, renewal.lines);
+  return renewal;
 }
 
 /** Replaces the file's outgoing lines, whole or not at all. */
@@ -24,9 +29,13 @@ async function write(fixture: Fixture, lines: readonly FixtureLine[]): Promise<v
 }
 
 /** The call's lines as they are now: first with a phone that plays and returns its marks, then, with these marks as lines
- * of the file, exactly as later replays will go. */
-async function renewed(fixture: Fixture, agents: AgentCatalog): Promise<readonly FixtureLine[]> {
+ * of the file, exactly as later replays will go. A recording stays as long as it was, and says that it is cut. */
+async function renewed(fixture: Fixture, agents: AgentCatalog): Promise<Renewal> {
+  const cut = fixture.lines.find((line) => line.leg === 'call' && line.truncated !== undefined);
+  const untilMs = cut?.at ?? Infinity;
+  const kept = (lines: readonly FixtureLine[]): FixtureLine[] => lines.filter(({ at }) => at <= untilMs);
   const played = await replay(fixture, { agents, playsMarks: true });
-  const incoming = played.lines.filter(({ dir }) => dir === 'in');
-  return (await replay({ ...fixture, lines: incoming }, { agents })).lines;
+  const incoming = kept(played.lines).filter(({ dir }) => dir === 'in');
+  const { lines, unsaid } = await replay({ ...fixture, lines: incoming }, { agents });
+  return { lines: cut === undefined ? lines : [...kept(lines), cut], unsaid: kept(unsaid) };
 }

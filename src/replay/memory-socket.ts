@@ -18,6 +18,8 @@ export interface MemorySocketListener {
   onWritten(bytes: Buffer): void;
   /** The server has ended or cut its side. Exactly once. */
   onGone(): void;
+  /** Either of these has thrown. The server, from within whose write it was called, hears nothing of it. */
+  onFault(error: unknown): void;
 }
 
 export class MemorySocket extends Duplex {
@@ -94,7 +96,7 @@ export class MemorySocket extends Duplex {
 
   #hand(bytes: Buffer, done: Written): void {
     const read = (): void => {
-      this.#listener.onWritten(bytes);
+      this.#tell(() => this.#listener.onWritten(bytes));
       done();
     };
     if (this.#reads) read();
@@ -104,6 +106,14 @@ export class MemorySocket extends Duplex {
   #tellGone(): void {
     if (this.#gone) return;
     this.#gone = true;
-    this.#listener.onGone();
+    this.#tell(() => this.#listener.onGone());
+  }
+
+  #tell(what: () => void): void {
+    try {
+      what();
+    } catch (error) {
+      this.#listener.onFault(error);
+    }
   }
 }

@@ -6,8 +6,9 @@
 import type { AgentCatalog } from '../agent/agent-catalog.js';
 import type { CallTap, HeardMessage } from '../call-tap.js';
 import { nextTurn } from '../clock.js';
-import { readConfig } from '../config.js';
-import { type Fixture, type FixtureLine, roundMs } from '../fixture/fixture-format.js';
+import { type Config, readConfig } from '../config.js';
+import { AppError, FixtureError } from '../errors.js';
+import { type Fixture, type FixtureHeader, type FixtureLine, roundMs } from '../fixture/fixture-format.js';
 import { modelOutput } from '../fixture/outgoing-line.js';
 import { REPLAY_CALLS_MAX, REPLAY_SETTLE_TURNS_MAX, REPLAY_TAIL_MAX_MS } from '../limits.js';
 import { createGeminiConnectLive } from '../model/gemini-connect.js';
@@ -44,7 +45,10 @@ interface RestWaiter {
   readonly reject: (error: Error) => void;
 }
 
-/** @throws FixtureError `fixture_invalid` for a sound file of the fixture's that cannot be read. */
+/**
+ * @throws FixtureError `fixture_invalid` for a sound file of the fixture's that cannot be read, and for a setting that
+ * the server does not take. Anything else that is thrown is a fault of the replay itself, wherever it happened in it.
+ */
 export async function replay(fixture: Fixture, options: ReplayOptions): Promise<ReplayResult> {
   const moments = await scriptOf(fixture);
   return new Replay(fixture, options).run(moments);
@@ -62,6 +66,8 @@ class Replay {
   readonly #phone: ReplayedPhone;
   readonly #switchboard: Switchboard;
   #activity = 0;
+  /** What went wrong first in the replay's own parts, which the server calls. */
+  #fault: { readonly error: unknown } | undefined;
   #ended = false;
 
   constructor(fixture: Fixture, options: ReplayOptions) {
@@ -78,10 +84,22 @@ class Replay {
       hidesDigits: fixture.header.made === 'recorded',
       note: (dir, content) => this.#note({ leg: 'phone', dir, ...content }),
       onActivity: () => this.#stir(),
+      onFault: this.#onFault,
     });
   }
 
   async run(moments: readonly Moment[]): Promise<ReplayResult> {
+    let result: ReplayResult;
+    try {
+      result = await this.#play(moments);
+    } finally {
+      await this.#close();
+    }
+    this.#check();
+    return result;
+  }
+
+  async #play(moments: readonly Moment[]): Promise<ReplayResult> {
     for (const moment of moments) {
       if (moment.at > this.#clock.nowMs()) await this.#advanceTo(moment.at);
       await this.#say(moment);
@@ -91,10 +109,15 @@ class Replay {
     // A call that was written by hand runs on until it is over by itself.
     const untilMs = this.#clock.nowMs() + REPLAY_TAIL_MAX_MS;
     while (!this.#ended && this.#clock.nowMs() < untilMs) await this.#advanceTo(this.#clock.nowMs() + 1000);
-    const durationMs = this.#clock.nowMs();
-    const lines = [...this.#lines];
-    await this.#close();
-    return { lines, unsaid: this.#unsaid, durationMs };
+    return { lines: [...this.#lines], unsaid: [...this.#unsaid], durationMs: this.#clock.nowMs() };
+  }
+
+  readonly #onFault = (error: unknown): void => {
+    this.#fault ??= { error };
+  };
+
+  #check(): void {
+    if (this.#fault !== undefined) throw this.#fault.error;
   }
 
   // --- Time -----------------------------------------------------------------------------------------------------
@@ -121,12 +144,23 @@ class Replay {
 
   /** Waits until nothing follows any more from what has happened at this moment. */
   async #settle(): Promise<void> {
+    await this.#rest();
+    this.#check();
+  }
+
+  async #rest(): Promise<void> {
     let seen = -1;
-    for (let turn = 0, quiet = 0; quiet < 3 && turn < REPLAY_SETTLE_TURNS_MAX; turn += 1) {
+    let quiet = 0;
+    for (let turn = 0; quiet < 3 && turn < REPLAY_SETTLE_TURNS_MAX; turn += 1) {
       quiet = seen === this.#activity ? quiet + 1 : 0;
       seen = this.#activity;
       await nextTurn();
     }
+    if (quiet >= 3) return;
+    const at = (this.#clock.nowMs() / 1000).toFixed(3);
+    this.#onFault(
+      new Error(`at ${at} the server did not come to rest within ${REPLAY_SETTLE_TURNS_MAX} turns`),
+    );
   }
 
   #stir(): void {
@@ -180,8 +214,9 @@ class Replay {
     if (path === undefined) return true;
     const request = new ReplayedRequest({
       onAnswer: ({ status, body }) =>
-        this.#note({ leg: 'operator', dir: 'out', answer: { status, body: JSON.parse(body) as unknown } }),
+        this.#note({ leg: 'operator', dir: 'out', answer: { status, body: jsonOrText(body) } }),
       onActivity: () => this.#stir(),
+      onFault: this.#onFault,
     });
     http.emit('connection', request.socket);
     request.send(get === undefined ? 'POST' : 'GET', path);
@@ -205,6 +240,7 @@ class Replay {
         this.#note({ leg: 'model', dir: 'out', ...(conn > 1 && { conn }), ...line });
       },
       onActivity: () => this.#stir(),
+      onFault: this.#onFault,
     });
     this.#models.push(model);
     return model;
@@ -222,18 +258,7 @@ class Replay {
     const { header } = this.#fixture;
     const { settings } = header;
     const log = this.#options.log ?? silentLog;
-    const config = readConfig({
-      MODEL: 'rehearsal',
-      EARSHOT_DEBUG: 'on',
-      MAX_CALLS: String(settings.callsMax ?? REPLAY_CALLS_MAX),
-      ...(settings.callMaxMs !== undefined && { MAX_CALL_MINUTES: String(settings.callMaxMs / 60_000) }),
-      ...(settings.idleRepromptMs !== undefined && {
-        IDLE_REPROMPT_SECONDS: String(settings.idleRepromptMs / 1000),
-      }),
-      ...(settings.greetingProtectionMs !== undefined && {
-        GREETING_PROTECTION_SECONDS: String(settings.greetingProtectionMs / 1000),
-      }),
-    });
+    const config = configOf(this.#fixture);
     const door = header.door === 'vertex' ? { vertex: { apiKey: 'replay' } } : { apiKey: 'replay' };
     const connectLive = createGeminiConnectLive({
       ...door,
@@ -278,12 +303,44 @@ class Replay {
   /** Whatever the server still says is no part of the call. */
   async #close(): Promise<void> {
     const closing = this.#switchboard.close();
-    await this.#settle();
+    await this.#rest();
     this.#phone.end();
     for (const model of this.#models) model.end();
     for (const waiter of this.#restWaiters) waiter.reject(new Error('the replay is over'));
-    await this.#settle();
+    await this.#rest();
     await closing;
+  }
+}
+
+/** @throws FixtureError for a setting that the server does not take. */
+function configOf({ path, header }: Fixture): Config {
+  try {
+    return readConfig(variablesOf(header.settings));
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new FixtureError('fixture_invalid', `${path}:1: settings: ${error.message}`, { cause: error });
+  }
+}
+
+function variablesOf(settings: FixtureHeader['settings']): Record<string, string> {
+  const { callsMax, callMaxMs, idleRepromptMs, greetingProtectionMs } = settings;
+  return {
+    MODEL: 'rehearsal',
+    EARSHOT_DEBUG: 'on',
+    MAX_CALLS: String(callsMax ?? REPLAY_CALLS_MAX),
+    ...(callMaxMs !== undefined && { MAX_CALL_MINUTES: String(callMaxMs / 60_000) }),
+    ...(idleRepromptMs !== undefined && { IDLE_REPROMPT_SECONDS: String(idleRepromptMs / 1000) }),
+    ...(greetingProtectionMs !== undefined && {
+      GREETING_PROTECTION_SECONDS: String(greetingProtectionMs / 1000),
+    }),
+  };
+}
+
+function jsonOrText(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return body;
   }
 }
 

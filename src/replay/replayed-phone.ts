@@ -6,7 +6,7 @@
 import type { Server } from 'node:http';
 import type { Clock } from '../clock.js';
 import type { FixtureLine, SocketLine } from '../fixture/fixture-format.js';
-import { phoneOutput } from '../fixture/outgoing-line.js';
+import { jsonObject, phoneOutput } from '../fixture/outgoing-line.js';
 import { Redaction } from '../fixture/redaction.js';
 import { MEDIA_PATH } from '../telephony/twiml.js';
 import { CarrierPlayer } from './carrier-player.js';
@@ -25,6 +25,7 @@ export interface ReplayedPhoneOptions {
   readonly hidesDigits: boolean;
   readonly note: Note;
   readonly onActivity: () => void;
+  readonly onFault: (error: unknown) => void;
 }
 
 interface Stream {
@@ -67,12 +68,13 @@ export class ReplayedPhone {
   }
 
   #post(path: string, params: NonNullable<PhoneLine['params']>): boolean {
-    const { http, note, onActivity } = this.#options;
+    const { http, note, onActivity, onFault } = this.#options;
     // Orders are for the call that the fixture is about: its first.
     if (typeof params['CallSid'] === 'string') this.callSid ||= params['CallSid'];
     const request = new ReplayedRequest({
       onAnswer: ({ status, body }) => note('out', { answer: { status, xml: this.redaction.xml(body) } }),
       onActivity,
+      onFault,
     });
     http.emit('connection', request.socket);
     request.send('POST', path, 'application/x-www-form-urlencoded', formOf(params));
@@ -80,7 +82,7 @@ export class ReplayedPhone {
   }
 
   #open(): boolean {
-    const { http, note, onActivity, playsMarks } = this.#options;
+    const { http, note, onActivity, onFault, playsMarks } = this.#options;
     const conn = this.#streams.length + 1;
     const player = playsMarks ? this.#makePlayer(conn) : undefined;
     const socket = new ReplayedSocket({
@@ -94,6 +96,7 @@ export class ReplayedPhone {
         note('out', { ...(conn > 1 && { conn }), ...line } as Partial<PhoneLine>);
       },
       onActivity,
+      onFault,
     });
     this.#streams.push({ socket, player, conn, streamSid: undefined });
     http.emit('connection', socket.socket);
@@ -134,13 +137,11 @@ export class ReplayedPhone {
   }
 }
 
-/** What the carrier does with a message of the server's. */
+/** What the carrier does with a message of the server's. What is no message is noted like all else, and not obeyed. */
 function obey(player: CarrierPlayer, text: string): void {
-  const message = JSON.parse(text) as {
-    event?: string;
-    media?: { payload: string };
-    mark?: { name: string };
-  };
+  const message = jsonObject(text) as
+    { event?: string; media?: { payload: string }; mark?: { name: string } } | undefined;
+  if (message === undefined) return;
   if (message.media !== undefined) player.play(Buffer.from(message.media.payload, 'base64'));
   else if (message.mark !== undefined) player.addMark(message.mark.name);
   else if (message.event === 'clear') player.clear();

@@ -8,13 +8,19 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
+export interface ReplayedRequestOptions {
+  readonly onAnswer: (answer: HttpAnswer) => void;
+  readonly onActivity: () => void;
+  readonly onFault: (error: unknown) => void;
+}
+
 export class ReplayedRequest {
   readonly socket: MemorySocket;
   readonly #onAnswer: (answer: HttpAnswer) => void;
   #written = '';
   #answered = false;
 
-  constructor(options: { readonly onAnswer: (answer: HttpAnswer) => void; readonly onActivity: () => void }) {
+  constructor(options: ReplayedRequestOptions) {
     this.#onAnswer = options.onAnswer;
     this.socket = new MemorySocket({
       onWritten: (bytes) => {
@@ -23,6 +29,7 @@ export class ReplayedRequest {
         this.#readAnswer();
       },
       onGone: () => options.onActivity(),
+      onFault: options.onFault,
     });
   }
 

@@ -27,6 +27,7 @@ export interface ReplayedSocketOptions {
   readonly toLine: (text: string) => Partial<SocketLine>;
   /** Something happened that may not be over. */
   readonly onActivity: () => void;
+  readonly onFault: (error: unknown) => void;
 }
 
 export class ReplayedSocket {
@@ -57,6 +58,7 @@ export class ReplayedSocket {
         if (!this.#closing && !this.#hungUp) note({ cut: true });
         this.#closing = true;
       },
+      onFault: options.onFault,
     });
   }
 
@@ -75,7 +77,7 @@ export class ReplayedSocket {
     const { side } = this.#options;
     if (this.socket.destroyed) return line.close !== undefined || line.cut !== undefined;
     if (line.open !== undefined) this.socket.feed(this.#acceptance());
-    else if (line.refused !== undefined) this.#refuse(line.refused);
+    else if (line.leg === 'model' && line.refused !== undefined) this.#refuse(line.refused);
     else if (line.message !== undefined) this.socket.feed(textFrame(JSON.stringify(line.message), side));
     else if (line.text !== undefined) this.socket.feed(textFrame(line.text, side));
     else if (line.bytes !== undefined) {

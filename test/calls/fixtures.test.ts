@@ -18,7 +18,7 @@ describe('a call goes as its fixture says', () => {
   it.each(FILES)('%s', async (name) => {
     const fixture = await readFixture(join(FOLDER, name));
     const { lines, unsaid } = await replay(fixture, { agents: await shelf.of(fixture) });
-    const comparison = compareReplay(fixture.lines, lines);
+    const comparison = compareReplay(fixture.lines, lines, fixture.header.made);
     expect(dialogueDiff(fixture.lines, comparison)).toBe('');
     expect(unsaid).toEqual([]);
   });

@@ -51,13 +51,14 @@ describe('one agent in three modes', () => {
     expect(chat.frames.at(-1)?.type).toBe('done');
   });
 
-  it('F3: the phone takes input while the agent speaks', async () => {
-    const { phone, over, model } = await stage.call();
+  it('F3 G3: the phone takes input while the agent speaks', async () => {
+    const { phone, over, model, callSid } = await stage.call();
     says(model, 'A long story of many words.', { ms: 3_000, open: true });
     const sound = model.receivedAudio.length;
     phone.dtmf('7');
     await model.waitFor((frame) => JSON.stringify(frame).includes('pressed the key'));
     await waitUntil('caller sound at the model', () => model.receivedAudio.length > sound + 6_400);
+    expect((await stage.json(`/calls/${callSid}`)).body['turn']).toBe('speaking');
     phone.hangUp();
     await over;
   });

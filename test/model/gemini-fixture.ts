@@ -8,7 +8,7 @@ import type { Log } from '../../src/observe/log.js';
 import { RecordingLiveListener } from '../support/recording-live-listener.js';
 import { ScriptedGemini, type GeminiScript, type ScriptedConnection } from '../support/scripted-gemini.js';
 import { scopeOn } from '../support/scopes.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 
 /** Looks like a key, and its characters change when a URL holds them. */
 export const API_KEY = 'AIza-test/key+with=odd&characters-0123456789';
@@ -34,7 +34,7 @@ interface OpenedConnection {
 }
 
 export class GeminiFixture {
-  readonly clock = new ManualClock();
+  readonly clock = new VirtualClock();
   readonly logLines: { level: string; fields: object; message: string }[] = [];
   readonly oddities: GeminiOddity[] = [];
   readonly server: ScriptedGemini;

@@ -11,7 +11,7 @@ import { activeLevelDb, fromPcm16, resample, toPcm16 } from '../../src/model/reh
 import { FliteSynthesizer } from '../../src/model/rehearsal/speech-synthesizer.js';
 import { silentLog } from '../../src/observe/log.js';
 import { callerScripts } from '../../src/replay/caller-voices.js';
-import { ManualClock } from '../model/rehearsal/manual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 
 const { WaveFile } = createRequire(import.meta.url)('wavefile') as typeof import('wavefile');
 const folder = new URL('../../fixtures/callers/', import.meta.url);
@@ -37,7 +37,7 @@ async function conversationWith(name: string): Promise<string[]> {
   const said = [greeting, dialogue.disclosure, ...replies];
   for (const sentence of said.flatMap(sentences)) await synthesizer.speak('slt', sentence);
   const lines: string[] = [];
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   let words = '';
   const connection = new RehearsalConnection({
     clock,
@@ -46,6 +46,7 @@ async function conversationWith(name: string): Promise<string[]> {
     synthesizer,
     random: new SeededRandom(1),
     handles: new ResumptionHandles(clock),
+    sessionId: 'session',
     isOpen: () => true,
     bufferedAmount: () => 0,
     close: (_, reason) => void lines.push(`closed: ${reason}`),

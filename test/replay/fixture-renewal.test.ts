@@ -52,7 +52,7 @@ describe('a replay', () => {
       fixtures.map(async (fixture) => replay(fixture, { agents: await shelf.of(fixture) })),
     );
     for (const [index, { lines }] of results.entries()) {
-      expect(compareReplay(fixtures[index]?.lines ?? [], lines).differences).toBe(0);
+      expect(compareReplay(fixtures[index]?.lines ?? [], lines, 'by hand').differences).toBe(0);
     }
   });
 
@@ -61,7 +61,7 @@ describe('a replay', () => {
     const agents = await shelf.of(fixture);
     const lines = fixture.lines.filter((line) => !(line.leg === 'model' && line.open === true));
     const { lines: told, unsaid } = await replay({ ...fixture, lines }, { agents });
-    expect(compareReplay(fixture.lines, told).differences).toBeGreaterThan(0);
+    expect(compareReplay(fixture.lines, told, 'by hand').differences).toBeGreaterThan(0);
     expect(unsaid.some((line) => line.leg === 'rest')).toBe(true);
   });
 });

@@ -8,12 +8,14 @@ import { acceptKey, FrameReader, textFrame } from '../../src/replay/websocket-wi
 
 function connect() {
   const written: string[] = [];
+  const faults: unknown[] = [];
   let gone = 0;
   const socket = new MemorySocket({
     onWritten: (bytes) => written.push(bytes.toString('latin1')),
     onGone: () => (gone += 1),
+    onFault: (error) => faults.push(error),
   });
-  return { socket, written, gone: () => gone };
+  return { socket, written, faults, gone: () => gone };
 }
 
 function turn(): Promise<void> {
@@ -72,6 +74,31 @@ describe('a socket in memory', () => {
     expect(gone()).toBe(1);
   });
 
+  it('keeps what its listener throws from the server that writes, and tells it', async () => {
+    const faults: unknown[] = [];
+    const failed: unknown[] = [];
+    const socket = new MemorySocket({
+      onWritten: () => {
+        throw new Error('written');
+      },
+      onGone: () => {
+        throw new Error('gone');
+      },
+      onFault: (error) => faults.push(error),
+    });
+    socket.on('error', (error) => failed.push(error));
+    socket.write('1');
+    socket.setReads(false);
+    socket.write('2');
+    socket.setReads(true);
+    socket.end();
+    await turn();
+    socket.destroy();
+    await turn();
+    expect(faults.map(String)).toEqual(['Error: written', 'Error: written', 'Error: gone']);
+    expect(failed).toEqual([]);
+  });
+
   it('is fed and hung up in order, and not behind its end', async () => {
     const { socket } = connect();
     const read: string[] = [];
@@ -109,6 +136,9 @@ describe('a socket in memory', () => {
         else heads.push(bytes.toString());
       },
       onGone() {},
+      onFault: (error) => {
+        throw error;
+      },
     });
     http.emit('connection', socket);
     const key = Buffer.alloc(16).toString('base64');

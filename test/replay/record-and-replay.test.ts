@@ -80,7 +80,7 @@ async function replayed(change: { header?: Partial<FixtureHeader>; agent?: strin
   const fixture = { ...recorded, header: { ...recorded.header, ...change.header } };
   const agents = await new AgentShelf().of(fixture, change.agent);
   const { lines } = await replay(fixture, { agents });
-  return compareReplay(fixture.lines, lines);
+  return compareReplay(fixture.lines, lines, fixture.header.made);
 }
 
 function told(comparison: Comparison): string[] {
@@ -117,7 +117,7 @@ describe('a call that was recorded over real sockets', () => {
     const fixture = recorded;
     const agents = await new AgentShelf().of(fixture);
     const { lines, unsaid } = await replay(fixture, { agents });
-    const comparison = compareReplay(fixture.lines, lines);
+    const comparison = compareReplay(fixture.lines, lines, fixture.header.made);
     expect(dialogueDiff(fixture.lines, comparison)).toBe('');
     expect(unsaid).toEqual([]);
     const outgoing = (all: readonly FixtureLine[]): string[] =>
@@ -180,7 +180,7 @@ describe('a recorded call whose model cannot be reached', () => {
     await rm(dataDir, { recursive: true });
     expect(fixture.lines.some((line) => line.leg === 'phone' && line.sound !== undefined)).toBe(true);
     const { lines, unsaid } = await replay(fixture, { agents: await new AgentShelf().of(fixture) });
-    expect(dialogueDiff(fixture.lines, compareReplay(fixture.lines, lines))).toBe('');
+    expect(dialogueDiff(fixture.lines, compareReplay(fixture.lines, lines, fixture.header.made))).toBe('');
     expect(unsaid).toEqual([]);
   });
 });

@@ -1,8 +1,10 @@
 /** What a replay's differences are, and how they are told. */
 import { describe, expect, it } from 'vitest';
-import type { FixtureLine } from '../../src/fixture/fixture-format.js';
+import type { FixtureHeader, FixtureLine } from '../../src/fixture/fixture-format.js';
 import { dialogueDiff, dialogueOf } from '../../src/replay/dialogue-diff.js';
 import { compareReplay } from '../../src/replay/replay-comparison.js';
+
+type Made = FixtureHeader['made'];
 
 const asked: FixtureLine = {
   at: 250,
@@ -38,16 +40,24 @@ const CALL: readonly FixtureLine[] = [
   heard('Hello, this is'),
 ];
 
-function told(actual: readonly FixtureLine[], expected: readonly FixtureLine[] = CALL): string {
-  return dialogueDiff(expected, compareReplay(expected, actual));
+function told(
+  actual: readonly FixtureLine[],
+  expected: readonly FixtureLine[] = CALL,
+  made: Made = 'recorded',
+): string {
+  return dialogueDiff(expected, compareReplay(expected, actual, made));
 }
 
 function changed(index: number, line: FixtureLine): FixtureLine[] {
   return CALL.map((other, at) => (at === index ? line : other));
 }
 
-function differences(actual: readonly FixtureLine[], expected: readonly FixtureLine[] = CALL): number {
-  return compareReplay(expected, actual).differences;
+function differences(
+  actual: readonly FixtureLine[],
+  expected: readonly FixtureLine[] = CALL,
+  made: Made = 'recorded',
+): number {
+  return compareReplay(expected, actual, made).differences;
 }
 
 describe('a comparison', () => {
@@ -69,7 +79,7 @@ describe('a comparison', () => {
     expect(differences([{ ...other, message: { b: 2, a: 1 } }], [other])).toBe(2);
   });
 
-  it('minds the order on one leg, and not between legs', () => {
+  it('minds the order on one leg, and between legs not from one instant to another', () => {
     expect(differences([ended, clear, asked, ...CALL.slice(1, 21), heard('Hello, this is')])).toBeGreaterThan(
       0,
     );
@@ -85,6 +95,11 @@ describe('a comparison', () => {
     [300, 1],
   ])('takes %d ms off as %i differences', (offMs, count) => {
     expect(differences(changed(21, { ...clear, at: 900 + offMs }))).toBe(count);
+  });
+
+  it('takes no time off, but for the last digit’s rounding, from a call that a replay wrote', () => {
+    expect(differences(changed(21, { ...clear, at: 900.001 }), CALL, 'by hand')).toBe(1);
+    expect(differences(changed(21, { ...clear, at: 900.000_000_1 }), CALL, 'by hand')).toBe(0);
   });
 
   it('counts one message that is missing, and one too many, once each', () => {
@@ -104,6 +119,86 @@ describe('a comparison', () => {
     const many = (digest: string): FixtureLine[] =>
       Array.from({ length: 6_000 }, (_, index) => sound(index, `${digest}${index}`));
     expect(differences(many('b'), many('a'))).toBe(6_000);
+  });
+});
+
+describe('the order of what goes out at one instant', () => {
+  const legs: readonly FixtureLine[] = [
+    { at: 40, leg: 'model', dir: 'out', close: 1000 },
+    { at: 40, leg: 'phone', dir: 'out', close: 1000 },
+    { at: 40, leg: 'rest', dir: 'out', request: { method: 'POST', uri: '/x', data: {} } },
+    { at: 40, leg: 'operator', dir: 'out', answer: { status: 200 } },
+    { at: 40, leg: 'call', dir: 'out', ended: 'caller_hangup' },
+    { at: 40, leg: 'model', dir: 'out', conn: 2, sound: '640 -99 1f6763983967' },
+  ];
+  const pairs = legs.flatMap((one) =>
+    legs.filter((other) => other.leg !== one.leg).map((other) => [one, other] as const),
+  );
+
+  it.each(['by hand', 'recorded'] as const)('is minded between any two legs, %s', (made) => {
+    for (const [one, other] of pairs) {
+      expect(differences([one, other], [one, other], made)).toBe(0);
+      expect(differences([other, one], [one, other], made)).toBe(1);
+      expect(
+        differences(
+          [
+            { ...other, at: 41 },
+            { ...one, at: 42 },
+          ],
+          [one, { ...other, at: 41 }],
+          made,
+        ),
+      ).toBe(made === 'recorded' ? 0 : 1);
+    }
+  });
+
+  it('is minded between the sound to the model and the sound to the phone', () => {
+    const both = [sound(40, 'a', -21, 'model'), sound(40, 'b')];
+    expect(differences(both.toReversed(), both, 'by hand')).toBe(1);
+  });
+
+  it('counts what was moved, and not what it was moved past', () => {
+    const first = sound(40, 'a', -21, 'model');
+    const rest = Array.from({ length: 30 }, (_, index) => sound(40, String(index)));
+    expect(differences([...rest, first], [first, ...rest], 'by hand')).toBe(1);
+    expect(differences([first, ...rest], [...rest, first], 'by hand')).toBe(1);
+  });
+
+  it('is told in one row: what, and on which side of what it is now', () => {
+    const [model, phone] = legs as [FixtureLine, FixtureLine];
+    const row = told([phone, model], [model, phone], 'by hand');
+    expect(row).toMatch(/^~ +0\.040 {2}\w+ ← +close 1000 {2}\(now (before|behind) \w+ ← close 1000\)$/m);
+    expect(row).not.toMatch(/^[-+]/m);
+    const sounds = [sound(40, 'a', -21, 'model'), sound(40, 'b')];
+    expect(told(sounds.toReversed(), sounds, 'by hand')).toMatch(/^~ .*♪ .*now \w+ \w+ ← ♪/m);
+  });
+
+  it('is not minded in a recording for what a recorder hears of in another turn', () => {
+    const connect: FixtureLine = { at: 40, leg: 'model', dir: 'out', connect: true };
+    const cut: FixtureLine = { at: 40, leg: 'model', dir: 'out', cut: true };
+    const answer: FixtureLine = { at: 40, leg: 'phone', dir: 'out', answer: { status: 200, xml: '' } };
+    for (const line of [connect, cut]) {
+      expect(differences([line, answer], [answer, line], 'recorded')).toBe(0);
+      expect(differences([line, answer], [answer, line], 'by hand')).toBe(1);
+    }
+  });
+});
+
+describe('a recording that is incomplete', () => {
+  const cutAt: FixtureLine = { at: 580, leg: 'call', dir: 'out', truncated: 'the disk is too slow' };
+  const known = [...CALL.slice(0, 8), cutAt];
+
+  it('is compared up to where it ends, and says so', () => {
+    const { differences: count, truncated } = compareReplay(known, CALL, 'recorded');
+    expect(count).toBe(0);
+    expect(truncated).toEqual({ at: 580, why: 'the disk is too slow' });
+    expect(compareReplay(CALL, CALL, 'recorded').truncated).toBeUndefined();
+  });
+
+  it('is red for what differs before, on either side', () => {
+    expect(differences(changed(3, sound(380, 'bbbb')), known)).toBe(2);
+    expect(differences(CALL.slice(0, 7), known)).toBe(1);
+    expect(differences([{ ...clear, at: 400 }, ...CALL], known)).toBe(1);
   });
 });
 

@@ -12,7 +12,7 @@ import { nextTurn } from '../../src/clock.js';
 import { EventWriter, type LostWrite } from '../../src/store/event-writer.js';
 import type { PreparedEvent } from '../../src/store/prepared-event.js';
 import type { AppendOutcome, SessionKey } from '../../src/store/store.js';
-import { ManualClock } from '../model/manual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { KeptLog, sessionKey, userEvent } from './store-fixture.js';
 
 const away = new StoreError('store_failed', 'the database server cannot be reached (ECONNREFUSED)');
@@ -58,7 +58,7 @@ class SwitchedStore {
 
 function rig() {
   const store = new SwitchedStore();
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const log = new KeptLog();
   const lost: LostWrite[] = [];
   const writer = new EventWriter({ store, clock, log, onLost: (one) => lost.push(one) });
@@ -71,7 +71,7 @@ async function settle(): Promise<void> {
 }
 
 /** Time passes in small steps, in which everything comes to rest. */
-async function pass(clock: ManualClock, ms: number): Promise<void> {
+async function pass(clock: VirtualClock, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 50) {
     clock.advance(50);
     await settle();

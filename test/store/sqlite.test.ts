@@ -21,7 +21,7 @@ import { openStore } from '../../src/store/open-store.js';
 import { SqliteThreadDialect } from '../../src/store/sqlite-dialect.js';
 import { SqliteThread } from '../../src/store/sqlite-thread-client.js';
 import type { Store } from '../../src/store/store.js';
-import { ManualClock } from '../model/manual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { lossesWhenKilled } from './killed-server.js';
 import { storeContract } from './store-contract.js';
 import { changeEvent, errorOf, sessionKey, userEvent } from './store-fixture.js';
@@ -172,7 +172,7 @@ describe('the database thread', () => {
   });
 
   test('that does not answer in time fails all that it was asked', async () => {
-    const clock = new ManualClock();
+    const clock = new VirtualClock();
     const thread = threadOf('silent-thread', clock);
     const asked = [errorOf(thread.ask('select 1')), errorOf(thread.ask('select 2'))];
     clock.advance(SQLITE_STATEMENT_MAX_MS);

@@ -8,7 +8,7 @@ import { scopeOn } from '../support/scopes.js';
 import type { CarrierTrust } from '../../src/telephony/carrier-gate.js';
 import { MediaStreamServer } from '../../src/telephony/media-stream-server.js';
 import type { MediaStream, MediaStreamListener, MediaStreamStart } from '../../src/telephony/media-stream.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { RecordingLog } from './recording-log.js';
 
 export const TOKEN = 'the-primary-auth-token';
@@ -71,7 +71,7 @@ interface TakenStream {
 }
 
 export class MediaDoor {
-  readonly clock = new ManualClock();
+  readonly clock = new VirtualClock();
   readonly log = new RecordingLog();
   readonly listener = new RecordingListener();
   readonly refused: string[] = [];

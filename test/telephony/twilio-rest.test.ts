@@ -9,7 +9,7 @@ import { HANG_UP_ATTEMPTS_MAX, HANG_UP_MAX_MS } from '../../src/limits.js';
 import { TwilioAccount } from '../../src/telephony/twilio-account.js';
 import { TwilioCallControl } from '../../src/telephony/twilio-call-control.js';
 import type { TwilioRestOptions } from '../../src/telephony/twilio-rest.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { until } from './media-door.js';
 import { RecordingLog } from './recording-log.js';
 
@@ -184,7 +184,7 @@ describe('hanging up', () => {
   });
 
   it('is bounded when nothing answers, however long that takes', async () => {
-    const clock = new ManualClock();
+    const clock = new VirtualClock();
     const { seen, options } = await playRest([() => {}]);
     const hangingUp = new TwilioCallControl({
       ...options,
@@ -207,7 +207,7 @@ describe('hanging up', () => {
   it('waits between tries, longer each time, part of it by chance', async () => {
     const waits: number[][] = [];
     for (const random of [0, 0.999]) {
-      const clock = new ManualClock();
+      const clock = new VirtualClock();
       const { seen, options } = await playRest([garbage(500)]);
       const hangingUp = new TwilioCallControl({
         ...options,

@@ -5,6 +5,7 @@
  * sentence in front that says so.
  */
 import type { Dialogue, DialogueCall, DialogueReply } from './dialogue.js';
+import type { ExtraMessage } from './extra-message.js';
 import type { Misbehaviour } from './misbehaviour.js';
 import { fieldOf, fillArgs, fillSpoken, type TemplateValues } from './spoken-template.js';
 
@@ -43,6 +44,7 @@ export interface SpokenReply {
   readonly thought: string | undefined;
   readonly calls: readonly DialogueCall[];
   readonly misbehave: readonly Misbehaviour[];
+  readonly messages: readonly ExtraMessage[];
 }
 
 export interface DialogueStep {
@@ -129,6 +131,7 @@ function spoken(reply: DialogueReply, values: TemplateValues | undefined): Spoke
       args: fillArgs(call.args, values ?? {}) as DialogueCall['args'],
     })),
     misbehave: reply.misbehave ?? [],
+    messages: reply.messages ?? [],
   };
 }
 

@@ -8,8 +8,13 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { ConfigError, errorText } from '../../errors.js';
 import { REHEARSAL_DIALOGUE_MAX_CHARS } from '../../limits.js';
+import { extraMessagesSchema } from './extra-message.js';
 import { chaosSchema, misbehaveSchema, setupMisbehaveSchema } from './misbehaviour.js';
 import { profileChoiceSchema } from './model-profile.js';
+
+/** WebSocket frames; the real service was seen to send both kinds. */
+export const FRAME_KINDS = ['binary', 'text', 'mixed'] as const;
+export type FrameKind = (typeof FRAME_KINDS)[number];
 
 const sayText = z.string().trim().min(1).max(2_000);
 const seconds = z.number().min(0.1).max(3_600);
@@ -36,13 +41,15 @@ const replyShape = {
   /** Several in one `toolCall`. */
   calls: z.array(callSchema).min(1).max(8).optional(),
   misbehave: misbehaveSchema.optional(),
+  /** Sent as they stand when the answer comes to where they belong. */
+  messages: extraMessagesSchema.optional(),
 };
-type ReplyShape = { say: string; call?: unknown; calls?: unknown; misbehave?: unknown };
+type ReplyShape = { say: string; call?: unknown; calls?: unknown; misbehave?: unknown; messages?: unknown };
 
-function doesSomething({ say, call, calls, misbehave }: ReplyShape): boolean {
-  return say !== '' || [call, calls, misbehave].some((part) => part !== undefined);
+function doesSomething({ say, call, calls, misbehave, messages }: ReplyShape): boolean {
+  return say !== '' || [call, calls, misbehave, messages].some((part) => part !== undefined);
 }
-const NOTHING = { message: 'needs one of say, call, calls, misbehave' };
+const NOTHING = { message: 'needs one of say, call, calls, misbehave, messages' };
 
 const replySchema = z.strictObject(replyShape).refine(doesSomething, NOTHING);
 export type DialogueReply = z.infer<typeof replySchema>;
@@ -99,6 +106,8 @@ const silenceSchema = z.strictObject({ ...replyShape, afterSeconds: seconds }).r
 
 const dialogueSchema = z.strictObject({
   profile: profileChoiceSchema.optional(),
+  /** How the JSON is sent, `mixed` now so and now so; without it as the service was started. */
+  frames: z.enum(FRAME_KINDS).optional(),
   /** What a caller must know before anything else that is not said word for word. */
   disclosure: sayText,
   turns: z.array(turnSchema).min(1).max(100),

@@ -40,7 +40,8 @@ const TURN_COMPLETE_REASONS = [
   'BLOCKLIST',
 ] as const;
 
-const at = z.enum(POINTS);
+export const turnPointSchema = z.enum(POINTS);
+const at = turnPointSchema;
 const seconds = z.number().min(0).max(3_600);
 const closeCode = z.literal(CLOSE_CODES);
 const closing = { code: closeCode, reason: z.string().max(500).optional() };

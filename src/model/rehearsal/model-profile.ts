@@ -31,6 +31,8 @@ const profileSchema = z.strictObject({
   thinkingConfig: z.enum(['optional', 'refused', 'required']),
   proactiveAudio: z.enum(['optional', 'refused', 'alwaysOn']),
   affectiveDialog: z.enum(['optional', 'refused']),
+  /** Of setup, what Vertex alone takes: `explicitVadSignal` and transparent resumption. */
+  vertexFields: z.enum(['optional', 'refused']),
 });
 export type ModelProfile = z.infer<typeof profileSchema>;
 
@@ -50,6 +52,7 @@ const GEMINI_3_8: ModelProfile = {
   thinkingConfig: 'refused',
   proactiveAudio: 'alwaysOn',
   affectiveDialog: 'refused',
+  vertexFields: 'refused',
 };
 
 export const MODEL_PROFILES = {

@@ -7,10 +7,12 @@ import type { Clock, Timer } from '../../clock.js';
 import { REHEARSAL_TOOL_WAIT_MAX_MS } from '../../limits.js';
 import type { DialogueCall } from './dialogue.js';
 import type { SpokenReply } from './dialogue-step.js';
+import type { ExtraMessage } from './extra-message.js';
 import type { Misbehaviour, MisbehaviourKind, PointMisbehaviour, TurnPoint } from './misbehaviour.js';
 import type { ModelProfile } from './model-profile.js';
 import type { OpenCall } from './open-calls.js';
 import { type Sentence, sentencesOf, SpeechStream, type SpeechStreamDeps } from './speech-stream.js';
+import type { TokenMeter } from './token-meter.js';
 
 /** From the end of the caller's turn to the first sound; the real service takes 300 to 800 ms. */
 const THINK_MS = 300;
@@ -20,12 +22,15 @@ const NEXT_COMPLETE_MS = 300;
 export interface ModelTurnDeps extends Omit<SpeechStreamDeps, 'messages' | 'nearSilence' | 'stutterMs'> {
   readonly clock: Clock;
   readonly profile: ModelProfile;
+  readonly tokens: TokenMeter;
   /** The calls that may be sent, none for functions that were not declared. */
   readonly openCalls: (wishes: readonly DialogueCall[], depth: number) => readonly OpenCall[];
   /** Sends them in one `toolCall`. The answer may come before this returns. */
   readonly sendCalls: (calls: readonly OpenCall[]) => void;
   /** A call was not answered in time and is given up. */
   readonly onUnanswered: (id: string) => void;
+  /** Sends what a dialogue wrote, as it stands. */
+  readonly sendMessage: (message: object) => void;
   /** Carries out what concerns the connection; it may be closed then, and the turn cancelled. */
   readonly misbehave: (misbehaviour: PointMisbehaviour) => void;
   /** Sends `content` with `turnComplete`, and the usage. */
@@ -40,6 +45,8 @@ export class ModelTurn {
   readonly #deps: ModelTurnDeps;
   readonly #misbehaves: ReadonlyMap<MisbehaviourKind, Misbehaviour>;
   readonly #atPoints: readonly PointMisbehaviour[];
+  /** Not sent yet; each is sent once, though a turn may speak several times. */
+  #messages: readonly ExtraMessage[];
   readonly #speech: SpeechStream;
   readonly #steps: Step[] = [];
   readonly #awaited = new Set<string>();
@@ -59,6 +66,7 @@ export class ModelTurn {
     this.#deps = deps;
     this.#misbehaves = new Map(reply.misbehave.map((one) => [one.do, one]));
     this.#atPoints = reply.misbehave.filter((one): one is PointMisbehaviour => 'at' in one);
+    this.#messages = reply.messages;
     this.#completesLeft = deps.profile.turnCompletes;
     const stutter = this.#misbehaves.get('stutter');
     this.#speech = new SpeechStream({
@@ -100,7 +108,14 @@ export class ModelTurn {
   /** An awaited call was answered; what is said about the result, at `depth`, is said in this turn. */
   functionAnswered(id: string, reply: SpokenReply | undefined, depth: number): void {
     if (this.#ended || !this.#awaited.delete(id)) return;
-    if (reply !== undefined) this.#steps.push(...this.#replySteps(reply, [], depth));
+    if (reply !== undefined) {
+      const begin: Step = (next) => {
+        this.#messages = [...this.#messages, ...reply.messages];
+        this.#sendMessagesAt('start');
+        next();
+      };
+      this.#steps.push(begin, ...this.#replySteps(reply, [], depth));
+    }
     this.#goOnIfAnswered();
   }
 
@@ -159,20 +174,29 @@ export class ModelTurn {
 
   #point(point: TurnPoint): Step {
     return (next) => {
-      this.#misbehaveAt(point);
+      this.#reach(point);
       next();
     };
   }
 
-  #misbehaveAt(point: TurnPoint): void {
+  #reach(point: TurnPoint): void {
+    this.#sendMessagesAt(point);
     for (const one of this.#atPoints) {
       if (!this.#ended && one.at === point) this.#deps.misbehave(one);
     }
   }
 
+  #sendMessagesAt(point: TurnPoint): void {
+    if (this.#ended) return;
+    const due = this.#messages.filter(({ at }) => at === point);
+    this.#messages = this.#messages.filter(({ at }) => at !== point);
+    for (const { message } of due) this.#deps.sendMessage(message);
+  }
+
   #thought(text: string): Step {
     return (next) => {
       this.#flushHeld();
+      this.#deps.tokens.addThought(text);
       this.#deps.sendContent({ modelTurn: { parts: [{ text, thought: true }] } });
       next();
     };
@@ -201,11 +225,11 @@ export class ModelTurn {
       const passMiddle = () => {
         if (isPast) return;
         isPast = true;
-        this.#misbehaveAt('midSpeech');
+        this.#reach('midSpeech');
         if (!this.#ended) this.#sendCalls(callsInMiddle, depth);
       };
       this.#speech.speak(spoken, {
-        holdLast: this.#isBundled && this.#awaited.size === 0 && this.#atPoints.length === 0,
+        holdLast: this.#isBundled && this.#awaited.size === 0 && this.#nothingAtPoints,
         onHalf: () => {
           passMiddle();
           if (this.#ended) return;
@@ -220,6 +244,10 @@ export class ModelTurn {
         },
       });
     };
+  }
+
+  get #nothingAtPoints(): boolean {
+    return this.#atPoints.length === 0 && this.#messages.length === 0;
   }
 
   get #isBundled(): boolean {
@@ -248,7 +276,7 @@ export class ModelTurn {
       }
       if (calls.length > 0) this.#deps.sendCalls(calls);
     }
-    this.#misbehaveAt('afterToolCall');
+    this.#reach('afterToolCall');
   }
 
   readonly #awaitAnswers: Step = (next) => {
@@ -310,7 +338,7 @@ export class ModelTurn {
     const late = this.#misbehaves.get('lateTurnComplete');
     const lateMs = late?.do === 'lateTurnComplete' ? late.seconds * 1_000 : 0;
     this.#after(this.#speech.unheardMs + lateMs, () => {
-      this.#misbehaveAt('beforeTurnComplete');
+      this.#reach('beforeTurnComplete');
       if (!this.#ended) this.#completeAll();
     });
   }
@@ -334,6 +362,7 @@ export class ModelTurn {
 
   #over(): void {
     if (this.#ended) return;
+    this.#sendMessagesAt('afterTurnComplete');
     this.#ended = true;
     this.#deps.onOver();
     for (const one of this.#atPoints) if (one.at === 'afterTurnComplete') this.#deps.misbehave(one);

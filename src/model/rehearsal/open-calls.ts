@@ -14,18 +14,21 @@ export interface OpenCall {
 
 export class OpenCalls {
   readonly #clock: Clock;
+  readonly #onForgotten: (call: OpenCall) => void;
   /** In order of age, the oldest first. */
   readonly #calls = new Map<string, OpenCall>();
   #made = 0;
 
-  constructor(clock: Clock) {
+  /** `onForgotten` is told of each call that is given up without an answer, by age or by number. */
+  constructor(clock: Clock, onForgotten: (call: OpenCall) => void) {
     this.#clock = clock;
+    this.#onForgotten = onForgotten;
   }
 
   /** Calls that may still be answered; those that waited too long are forgotten. */
   get count(): number {
-    for (const { id, openedMs } of this.#calls.values()) {
-      if (this.#clock.nowMs() - openedMs > REHEARSAL_TOOL_WAIT_MAX_MS) this.#calls.delete(id);
+    for (const call of this.#calls.values()) {
+      if (this.#clock.nowMs() - call.openedMs > REHEARSAL_TOOL_WAIT_MAX_MS) this.#giveUp(call);
     }
     return this.#calls.size;
   }
@@ -38,9 +41,9 @@ export class OpenCalls {
     const id = `function-call-${++this.#made}`;
     const call = { id, wish, blocking, depth, openedMs: this.#clock.nowMs() };
     this.#calls.set(id, call);
-    for (const oldest of this.#calls.keys()) {
+    for (const oldest of this.#calls.values()) {
       if (this.#calls.size <= REHEARSAL_OPEN_CALLS_MAX) break;
-      this.#calls.delete(oldest);
+      this.#giveUp(oldest);
     }
     return call;
   }
@@ -51,6 +54,11 @@ export class OpenCalls {
 
   forget(id: string): void {
     this.#calls.delete(id);
+  }
+
+  #giveUp(call: OpenCall): void {
+    this.#calls.delete(call.id);
+    this.#onForgotten(call);
   }
 
   /** Forgets all and tells their ids. */

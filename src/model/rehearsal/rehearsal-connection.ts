@@ -18,7 +18,7 @@ import {
 } from './client-frame.js';
 import { ConnectionLife } from './connection-life.js';
 import type { DialogueState } from './dialogue-step.js';
-import type { Dialogue } from './dialogue.js';
+import type { Dialogue, FrameKind } from './dialogue.js';
 import { FunctionDeclarations } from './function-declarations.js';
 import { Chaos, type PointMisbehaviour, type SetupMisbehaviour } from './misbehaviour.js';
 import { type ModelProfile, modelProfile, withAnySetup } from './model-profile.js';
@@ -55,7 +55,10 @@ export interface RehearsalConnectionDeps {
   readonly synthesizer: SpeechSynthesizer;
   readonly random: SeededRandom;
   readonly handles: ResumptionHandles;
-  readonly send: (message: object) => void;
+  /** What `setupComplete` calls the conversation on this connection. */
+  readonly sessionId: string;
+  /** `frames` where the dialogue says in what the JSON is sent. */
+  readonly send: (message: object, frames: FrameKind | undefined) => void;
   readonly bufferedAmount: () => number;
   /** Whether the client has not begun to close. */
   readonly isOpen: () => boolean;
@@ -81,6 +84,9 @@ export class RehearsalConnection implements HandleHolder {
   #setupTimer: Timer | undefined;
   #conversation: Conversation | undefined;
   #typedText = '';
+  #frames: FrameKind | undefined;
+  /** Counts from 0, which is the setup. */
+  #lastConsumedIndex = -1;
   #endedMs: number | undefined;
 
   constructor(deps: RehearsalConnectionDeps) {
@@ -102,6 +108,7 @@ export class RehearsalConnection implements HandleHolder {
   /** One frame from the client, text or binary alike. Never throws. */
   receive(json: string): void {
     if (this.#endedMs !== undefined) return;
+    this.#lastConsumedIndex += 1;
     try {
       const read = readClientFrame(json);
       if ('refusal' in read) this.#close({ code: INVALID_ARGUMENT, reason: read.refusal });
@@ -121,7 +128,7 @@ export class RehearsalConnection implements HandleHolder {
   }
 
   #send(message: object): void {
-    if (this.#endedMs === undefined && !this.#life.isMute) this.#deps.send(message);
+    if (this.#endedMs === undefined && !this.#life.isMute) this.#deps.send(message, this.#frames);
   }
 
   #close({ code, reason }: Refusal): void {
@@ -150,6 +157,7 @@ export class RehearsalConnection implements HandleHolder {
     }
     const chosen = this.#deps.chooseDialogue(setup.model);
     const { dialogue, connection } = chosen;
+    this.#frames = dialogue.frames;
     const profile = profileOf(chosen);
     const refusal = setupRefusal(setup, profile);
     if (refusal !== undefined) return this.#close(refusal);
@@ -161,7 +169,7 @@ export class RehearsalConnection implements HandleHolder {
     if (connection <= (dialogue.setup?.connections ?? Infinity)) this.#misbehaveAtSetup(dialogue);
     if (this.#endedMs !== undefined) return;
     this.#life.begin(dialogue.life);
-    this.#send({ setupComplete: {} });
+    this.#send({ setupComplete: { sessionId: this.#deps.sessionId } });
     conversation.turns.begin();
   }
 
@@ -191,6 +199,7 @@ export class RehearsalConnection implements HandleHolder {
       speak: (sentence) => synthesizer.speak(voice, sentence),
       send: (message) => this.#send(message),
       misbehave: (one) => this.#misbehave(one),
+      lastConsumedIndex: () => this.#lastConsumedIndex,
       offerHandle: (state) => handles.offer(state, this),
     });
     const conversation: Conversation = {

@@ -15,7 +15,7 @@ import {
   REHEARSAL_PAYLOAD_MAX_BYTES,
 } from '../../limits.js';
 import type { Log } from '../../observe/log.js';
-import { type Dialogue, readDialogue } from './dialogue.js';
+import { type Dialogue, type FrameKind, readDialogue } from './dialogue.js';
 import { type ChosenDialogue, RehearsalConnection } from './rehearsal-connection.js';
 import { ResumptionHandles } from './resumption-handles.js';
 import { SeededRandom } from './seeded-random.js';
@@ -51,8 +51,8 @@ export interface RehearsalServiceOptions {
   readonly dialogues?: ReadonlyMap<string, Dialogue>;
   /** One that is passed in stays open at `close()`. */
   readonly synthesizer?: SpeechSynthesizer;
-  /** The real service sends JSON in binary frames at times and text frames at others. */
-  readonly frames?: 'binary' | 'text';
+  /** Binary by default; of a dialogue that says so itself, as it says. `mixed` draws for each message, by the seed. */
+  readonly frames?: FrameKind;
 }
 
 export interface RehearsalService {
@@ -181,17 +181,21 @@ class WebSocketRehearsal implements RehearsalService {
 
   #open(webSocket: WebSocket): void {
     this.#opened += 1;
-    const binary = this.#options.frames !== 'text';
+    const seed = (this.#options.seed ?? 1) + this.#opened;
+    // Chance of its own: how the frames are sent does not change what is in them.
+    const frameChance = new SeededRandom(~seed);
     const connection = new RehearsalConnection({
       clock: this.#options.clock,
       log: this.#options.log,
       chooseDialogue: (model) => this.#chooseDialogue(model),
       synthesizer: this.#synthesizer,
-      random: new SeededRandom((this.#options.seed ?? 1) + this.#opened),
+      random: new SeededRandom(seed),
       handles: this.#handles,
-      send: (message) => {
+      sessionId: `rehearsal-session-${this.#opened}`,
+      send: (message, frames = this.#options.frames ?? 'binary') => {
         if (webSocket.readyState !== webSocket.OPEN) return;
         const json = JSON.stringify(message);
+        const binary = frames === 'mixed' ? frameChance.chance(0.5) : frames === 'binary';
         webSocket.send(binary ? Buffer.from(json) : json, { binary });
       },
       bufferedAmount: () => webSocket.bufferedAmount,

@@ -71,12 +71,14 @@ const RULES: readonly Rule[] = [
     const twice = names.find((name, at) => names.indexOf(name) !== at);
     return twice && `Duplicate function declaration found: ${twice}`;
   },
-  ({ sessionResumption }) =>
-    sessionResumption?.transparent === true
+  ({ sessionResumption }, { vertexFields }) =>
+    vertexFields === 'refused' && sessionResumption?.transparent === true
       ? 'Transparent session resumption is not supported by this API.'
       : undefined,
-  ({ explicitVadSignal }) =>
-    explicitVadSignal === true ? 'Explicit VAD signal is not supported by this API.' : undefined,
+  ({ explicitVadSignal }, { vertexFields }) =>
+    vertexFields === 'refused' && explicitVadSignal === true
+      ? 'Explicit VAD signal is not supported by this API.'
+      : undefined,
 ];
 
 /** Undefined when the setup is taken. */

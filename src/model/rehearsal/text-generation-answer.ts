@@ -5,7 +5,7 @@
  */
 import type { Dialogue } from './dialogue.js';
 import { DIALOGUE_START, dialogueStep, type SpokenReply } from './dialogue-step.js';
-import { argumentsFrom, exampleOf } from './text-generation-arguments.js';
+import { argumentsFrom, exampleOf, isRecord } from './text-generation-arguments.js';
 import { type ChosenCall, namedCalls } from './text-generation-calls.js';
 import { callsIn, isModel, responsesIn, textOf } from './text-generation-history.js';
 import {
@@ -182,8 +182,4 @@ function valueText(request: GenerateRequest, turn: CurrentTurn, text: string): s
   // `text/x.enum` is the bare name of one of the values.
   const isBare = request.generationConfig?.responseMimeType === 'text/x.enum' && typeof value === 'string';
   return isBare ? value : JSON.stringify(value);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

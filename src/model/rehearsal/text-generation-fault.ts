@@ -56,7 +56,6 @@ const ruleSchema = z
 const rulesSchema = z.strictObject({ faults: z.array(ruleSchema).max(100) });
 
 export type TextFaultRule = z.infer<typeof ruleSchema>;
-export type TextFaultRuleInput = z.input<typeof ruleSchema>;
 
 /** Checks rules; throws a ConfigError that names every fault of them and its place. */
 export function parseTextFaults(data: unknown, name: string): TextFaultRule[] {

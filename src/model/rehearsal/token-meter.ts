@@ -10,11 +10,24 @@ const TOKENS_PER_PICTURE = 258;
 
 export class TokenMeter {
   #textTokens = 0;
+  /** Of results that no turn has been billed for; they are context like other text from the next turn on. */
+  #resultTokens = 0;
+  #thoughtTokens = 0;
   #audioSeconds = 0;
   #pictures = 0;
 
   addText(text: string): void {
-    this.#textTokens += Math.ceil(text.length / CHARS_PER_TOKEN);
+    this.#textTokens += textTokens(text);
+  }
+
+  /** A function's result. */
+  addResult(text: string): void {
+    this.#resultTokens += textTokens(text);
+  }
+
+  /** Billed with its turn and no context afterwards. */
+  addThought(text: string): void {
+    this.#thoughtTokens += textTokens(text);
   }
 
   /** Sound from the caller, silence too. */
@@ -32,11 +45,18 @@ export class TokenMeter {
     const heard = Math.round(this.#audioSeconds * AUDIO_TOKENS_PER_SECOND);
     const spoken = Math.round(spokenSeconds * AUDIO_TOKENS_PER_SECOND);
     const seen = this.#pictures * TOKENS_PER_PICTURE;
+    const results = this.#resultTokens;
+    const thoughts = this.#thoughtTokens;
     this.#audioSeconds += spokenSeconds;
+    this.#textTokens += results;
+    this.#resultTokens = 0;
+    this.#thoughtTokens = 0;
     return {
       promptTokenCount: text + heard + seen,
       responseTokenCount: spoken,
-      totalTokenCount: text + heard + seen + spoken,
+      ...(thoughts === 0 ? {} : { thoughtsTokenCount: thoughts }),
+      ...(results === 0 ? {} : { toolUsePromptTokenCount: results }),
+      totalTokenCount: text + heard + seen + spoken + results + thoughts,
       promptTokensDetails: [
         { modality: 'TEXT', tokenCount: text },
         { modality: 'AUDIO', tokenCount: heard },
@@ -45,4 +65,8 @@ export class TokenMeter {
       responseTokensDetails: [{ modality: 'AUDIO', tokenCount: spoken }],
     };
   }
+}
+
+function textTokens(text: string): number {
+  return Math.ceil(text.length / CHARS_PER_TOKEN);
 }

@@ -45,6 +45,8 @@ export interface TurnTakingDeps {
   readonly bufferedAmount: () => number;
   readonly send: (message: object) => void;
   readonly misbehave: (misbehaviour: PointMisbehaviour) => void;
+  /** Counts the client's messages from 0, which is its setup. */
+  readonly lastConsumedIndex: () => number;
   /** Keeps a state and tells its handle. */
   readonly offerHandle: (state: DialogueState) => string;
 }
@@ -60,6 +62,7 @@ export class TurnTaking implements TurnListener {
   readonly #deps: TurnTakingDeps;
   readonly #openCalls: OpenCalls;
   readonly #waiting: Waiting[] = [];
+  readonly #begunMs: number;
   #silenceTimer: Timer | undefined;
   #state: DialogueState;
   #turn: ModelTurn | undefined;
@@ -71,9 +74,10 @@ export class TurnTaking implements TurnListener {
 
   constructor(deps: TurnTakingDeps) {
     this.#deps = deps;
+    this.#begunMs = deps.clock.nowMs();
     this.#state = deps.state ?? DIALOGUE_START;
     this.#stateBeforeTurn = this.#state;
-    this.#openCalls = new OpenCalls(deps.clock);
+    this.#openCalls = new OpenCalls(deps.clock, (call) => this.#callForgotten(call));
   }
 
   /** The model waits in silence for a function's result. */
@@ -96,6 +100,7 @@ export class TurnTaking implements TurnListener {
   }
 
   onTurnStart(): void {
+    this.#signalVoice('START');
     this.#silenceTimer?.cancel();
     const { setup, profile } = this.#deps;
     if (setup.realtimeInputConfig?.activityHandling === 'NO_INTERRUPTION') return;
@@ -104,6 +109,7 @@ export class TurnTaking implements TurnListener {
   }
 
   onTurnEnd(voicedMs: number): void {
+    this.#signalVoice('END');
     const { setup, dialogue } = this.#deps;
     const cutIn = this.#cutIn;
     this.#cutIn = false;
@@ -116,6 +122,16 @@ export class TurnTaking implements TurnListener {
     // We began to speak (or were told not to be interrupted) while the caller spoke: that was no turn to answer.
     if (isAnswered) this.#answer({ type: 'caller_finished', cutIn });
     else if (this.isBlocked) this.#wait({ event: { type: 'caller_finished', cutIn: false }, depth: 0 });
+  }
+
+  /** Both forms that the service has for it. */
+  #signalVoice(edge: 'START' | 'END'): void {
+    const { setup, clock, send } = this.#deps;
+    if (setup.explicitVadSignal !== true) return;
+    const audioOffset = `${((clock.nowMs() - this.#begunMs) / 1_000).toFixed(3)}s`;
+    send({ voiceActivity: { voiceActivityType: `ACTIVITY_${edge}`, audioOffset } });
+    const vadSignalType = edge === 'START' ? 'VAD_SIGNAL_TYPE_SOS' : 'VAD_SIGNAL_TYPE_EOS';
+    send({ voiceActivityDetectionSignal: { vadSignalType } });
   }
 
   /** Typed text is answered at once; where a function blocks, after it. */
@@ -133,7 +149,7 @@ export class TurnTaking implements TurnListener {
     const { response = {}, scheduling } = frame;
     const partial = frame.willContinue === true && !call.blocking;
     if (!partial) this.#openCalls.forget(call.id);
-    this.#deps.tokens.addText(JSON.stringify(response));
+    this.#deps.tokens.addResult(JSON.stringify(response));
     const isSilent = scheduling === 'SILENT' && !call.blocking;
     const event = { type: 'result', result: { call: call.wish, response, partial } } as const;
     const depth = call.depth + 1;
@@ -151,6 +167,12 @@ export class TurnTaking implements TurnListener {
       this.#becomeIdle();
     }
     return true;
+  }
+
+  /** A turn that waits for the call goes on as if there were nothing to say about its result. */
+  #callForgotten({ id, wish, depth }: OpenCall): void {
+    this.#deps.log.warn({ id, function: wish.name }, 'the rehearsal forgets a call that was not answered');
+    this.#turn?.functionAnswered(id, undefined, depth);
   }
 
   /** Cuts off our own speech, and the caller only where the model does so. */
@@ -233,8 +255,10 @@ export class TurnTaking implements TurnListener {
         log: this.#deps.log,
         random: this.#deps.random,
         profile: this.#deps.profile,
+        tokens: this.#deps.tokens,
         speak: this.#deps.speak,
         sendContent: (serverContent) => this.#deps.send({ serverContent }),
+        sendMessage: (message) => this.#deps.send(message),
         bufferedAmount: this.#deps.bufferedAmount,
         transcribe: this.#deps.setup.outputAudioTranscription !== undefined,
         openCalls: (wishes, callDepth) => this.#openFunctions(wishes, callDepth),
@@ -292,8 +316,16 @@ export class TurnTaking implements TurnListener {
   }
 
   #sendNotResumable(): void {
-    if (this.#deps.setup.sessionResumption === undefined) return;
-    this.#deps.send({ sessionResumptionUpdate: { newHandle: '', resumable: false } });
+    this.#sendResumption({ newHandle: '', resumable: false });
+  }
+
+  /** A client that resumes transparently is told which of its messages the handle holds. */
+  #sendResumption(update: { newHandle: string; resumable: boolean }): void {
+    const { setup, lastConsumedIndex, send } = this.#deps;
+    if (setup.sessionResumption === undefined) return;
+    const index = { lastConsumedClientMessageIndex: String(lastConsumedIndex()) };
+    const isTransparent = setup.sessionResumption.transparent === true;
+    send({ sessionResumptionUpdate: isTransparent ? { ...update, ...index } : update });
   }
 
   /** Of an idle conversation; while a function runs it cannot be resumed without loss. */
@@ -301,7 +333,7 @@ export class TurnTaking implements TurnListener {
     if (this.#deps.setup.sessionResumption === undefined || this.#isStopped) return;
     if (this.#openCalls.count > 0) return this.#sendNotResumable();
     const newHandle = this.#deps.offerHandle(this.#state);
-    this.#deps.send({ sessionResumptionUpdate: { newHandle, resumable: true } });
+    this.#sendResumption({ newHandle, resumable: true });
   }
 
   /** What goes with a `turnComplete` after which nothing more comes. */

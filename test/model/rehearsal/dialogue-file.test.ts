@@ -10,7 +10,7 @@ import { startRehearsalService } from '../../../src/model/rehearsal/rehearsal-se
 import { silentLog } from '../../../src/observe/log.js';
 import { namedRows } from '../../tidy/document-rules.js';
 import { callerSound } from './live-wire.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import { connectClient, count, sendSound, until } from './rehearsal-client.js';
 import { saidBy, Stage, toneSynthesizer } from './rehearsal-stage.js';
 
@@ -27,7 +27,7 @@ describe('a dialogue file', () => {
   });
 
   it.each([
-    [{ turns: [{}] }, /turns\.0: needs one of say, call, calls, misbehave/],
+    [{ turns: [{}] }, /turns\.0: needs one of say, call, calls, misbehave, messages/],
     [{ turns: [{ hears: 'x', thought: 'y' }] }, /turns\.0: needs one of/],
     [{ texts: [{ say: 'x' }] }, /texts\.0: needs either contains or matches/],
     [{ texts: [{ say: 'x', contains: 'a', matches: 'b' }] }, /texts\.0: needs either/],
@@ -39,6 +39,14 @@ describe('a dialogue file', () => {
     [{ turns: [{ misbehave: [{ do: 'close', code: 1002 }] }] }, /turns\.0\.misbehave\.0\.code/],
     [{ turns: [{ misbehave: [{ do: 'stutter', at: 'start' }] }] }, /turns\.0\.misbehave\.0.*at/],
     [{ chaos: { seed: 7, rate: 2 } }, /chaos\.rate/],
+    [
+      { turns: [{ messages: [{ message: { serverContents: {} } }] }] },
+      /turns\.0\.messages\.0\.message.*serverContents/,
+    ],
+    [{ turns: [{ messages: [{ message: {} }] }] }, /turns\.0\.messages\.0\.message: needs a key/],
+    [{ turns: [{ messages: [{ message: { goAway: 5 } }] }] }, /turns\.0\.messages\.0\.message\.goAway/],
+    [{ turns: [{ messages: [{ message: 'goAway' }] }] }, /turns\.0\.messages\.0\.message/],
+    [{ frames: 'none' }, /frames/],
     [{ silences: [{ say: 'x' }] }, /silences\.0\.afterSeconds/],
     [{ results: [{ of: 'f', say: 'x', where: { a: {} } }] }, /results\.0\.where\.a/],
     [{ setup: { misbehave: [{ do: 'stutter' }] } }, /setup\.misbehave\.0\.do/],
@@ -127,7 +135,7 @@ describe('what a dialogue answers to', () => {
 
 describe('the dialogues of a service', () => {
   it('are picked by the agent’s name in the model’s, and the default for every other', async () => {
-    const clock = new ManualClock();
+    const clock = new VirtualClock();
     const saying = (say: string): Dialogue => parseDialogue({ ...least, otherText: { say } }, 'x.json');
     const service = await startRehearsalService({
       clock,

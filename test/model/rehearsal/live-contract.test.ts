@@ -13,7 +13,7 @@ import {
 } from '../../../src/model/rehearsal/rehearsal-service.js';
 import { silentLog } from '../../../src/observe/log.js';
 import { callerSound, type LiveTarget, LiveWire } from './live-wire.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import { chunks, settle, spokenWords } from './rehearsal-client.js';
 import { callsIn, toneSynthesizer } from './rehearsal-stage.js';
 
@@ -175,55 +175,58 @@ function contract(target: () => LiveTarget): void {
   });
 }
 
-describe.each(['text', 'binary'] as const)('the rehearsal keeps the contract in %s frames', (frames) => {
-  const clock = new ManualClock();
-  let service: RehearsalService;
-  beforeAll(async () => {
-    const count =
-      'One, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen.';
-    const dialogue = parseDialogue(
-      {
-        disclosure: 'This is a rehearsal.',
-        turns: [{ say: 'I have heard you.' }],
-        interruptions: [{ say: 'I have stopped.' }],
-        texts: [
-          { contains: 'count aloud', say: count },
-          {
-            contains: 'look up',
-            say: 'I look.',
-            call: { name: 'look_up_order', thenSay: 'It is {result.status}.' },
-          },
-        ],
-        otherText: { say: 'I am here.' },
-      },
-      'contract.json',
-    );
-    service = await startRehearsalService({
-      clock,
-      log: silentLog,
-      dialogue,
-      frames,
-      synthesizer: toneSynthesizer,
+describe.each(['text', 'binary', 'mixed'] as const)(
+  'the rehearsal keeps the contract in %s frames',
+  (frames) => {
+    const clock = new VirtualClock();
+    let service: RehearsalService;
+    beforeAll(async () => {
+      const count =
+        'One, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen.';
+      const dialogue = parseDialogue(
+        {
+          disclosure: 'This is a rehearsal.',
+          turns: [{ say: 'I have heard you.' }],
+          interruptions: [{ say: 'I have stopped.' }],
+          texts: [
+            { contains: 'count aloud', say: count },
+            {
+              contains: 'look up',
+              say: 'I look.',
+              call: { name: 'look_up_order', thenSay: 'It is {result.status}.' },
+            },
+          ],
+          otherText: { say: 'I am here.' },
+        },
+        'contract.json',
+      );
+      service = await startRehearsalService({
+        clock,
+        log: silentLog,
+        dialogue,
+        frames,
+        synthesizer: toneSynthesizer,
+      });
     });
-  });
-  afterAll(() => service.close());
+    afterAll(() => service.close());
 
-  contract(() => ({
-    origin: service.url.replace('http', 'ws'),
-    key: 'rehearsal',
-    model: 'models/gemini-3.8-live',
-    async until(condition) {
-      while (!condition()) {
-        clock.advance(20);
+    contract(() => ({
+      origin: service.url.replace('http', 'ws'),
+      key: 'rehearsal',
+      model: 'models/gemini-3.8-live',
+      async until(condition) {
+        while (!condition()) {
+          clock.advance(20);
+          await settle();
+        }
+      },
+      async pace(ms) {
+        clock.advance(ms);
         await settle();
-      }
-    },
-    async pace(ms) {
-      clock.advance(ms);
-      await settle();
-    },
-  }));
-});
+      },
+    }));
+  },
+);
 
 describe.skipIf(KEY === '')(
   `Google keeps it, asked only with EARSHOT_CONTRACT_GEMINI_API_KEY`,

@@ -8,11 +8,11 @@ import { saidBy, Stage } from './rehearsal-stage.js';
 let stage: Stage;
 afterEach(() => stage.close());
 
-async function answerTo(profile: string, setup: object): Promise<string> {
+async function answerTo(profile: unknown, setup: object): Promise<string> {
   stage = await Stage.open({ profile });
   return answerToSetup(stage.service.url, { model: 'models/gemini-3.8-live', ...setup });
 }
-const TAKEN = '{"setupComplete":{}}';
+const TAKEN = '{"setupComplete":{"sessionId":"rehearsal-session-1"}}';
 const generation = (generationConfig: object) => ({ generationConfig });
 
 describe('a profile', () => {
@@ -53,6 +53,7 @@ describe('setup is refused as the model refuses it', () => {
 
   it.each([
     ['3.8', { proactivity: { proactiveAudio: true } }],
+    [{ vertexFields: 'optional' }, { explicitVadSignal: true, sessionResumption: { transparent: true } }],
     ['extended-thinking', generation({ thinkingConfig: { thinkingLevel: 'LOW' } })],
     ['extended-thinking', { model: 'models/rehearsal' }],
     ['2.5', generation({ thinkingConfig: { thinkingBudget: 0 }, enableAffectiveDialog: true })],
@@ -82,7 +83,7 @@ describe('setup is refused as the model refuses it', () => {
         labels: { a: 'b' },
       },
     ],
-  ])('and taken: %s: %j', async (profile, setup) => {
+  ] as [unknown, object][])('and taken: %j: %j', async (profile, setup) => {
     expect(await answerTo(profile, setup)).toBe(TAKEN);
   });
 

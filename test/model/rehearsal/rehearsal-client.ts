@@ -8,7 +8,7 @@ import {
   type Session,
 } from '@google/genai';
 import { WebSocket } from 'ws';
-import type { ManualClock } from './manual-clock.js';
+import type { VirtualClock } from '../../../src/replay/virtual-clock.js';
 
 export interface RehearsalClient {
   readonly session: Session;
@@ -51,7 +51,7 @@ export async function answerToSetup(url: string, setup: object): Promise<string>
 }
 
 /** Moves the clock until the condition holds; the test's own timeout is the bound. */
-export async function until(clock: ManualClock, condition: () => boolean, stepMs = 10): Promise<void> {
+export async function until(clock: VirtualClock, condition: () => boolean, stepMs = 10): Promise<void> {
   while (!condition()) {
     clock.advance(stepMs);
     await settle();

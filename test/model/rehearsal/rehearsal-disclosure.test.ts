@@ -13,7 +13,7 @@ import {
   type SpeechSynthesizer,
 } from '../../../src/model/rehearsal/speech-synthesizer.js';
 import { silentLog } from '../../../src/observe/log.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import {
   connectClient,
   count,
@@ -39,11 +39,11 @@ const synthesizer: SpeechSynthesizer = {
   close: () => Promise.resolve(),
 };
 
-let clock: ManualClock;
+let clock: VirtualClock;
 let service: RehearsalService;
 beforeEach(async () => {
   unspeakable.clear();
-  clock = new ManualClock();
+  clock = new VirtualClock();
   service = await startRehearsalService({ clock, log: silentLog, synthesizer });
 });
 afterEach(async () => {

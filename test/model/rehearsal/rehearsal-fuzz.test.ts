@@ -8,7 +8,7 @@ import { RehearsalConnection } from '../../../src/model/rehearsal/rehearsal-conn
 import { ResumptionHandles } from '../../../src/model/rehearsal/resumption-handles.js';
 import { SeededRandom } from '../../../src/model/rehearsal/seeded-random.js';
 import type { Log } from '../../../src/observe/log.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import { callerSound } from './live-wire.js';
 import { order } from './rehearsal-client.js';
 import { toneSynthesizer } from './rehearsal-stage.js';
@@ -88,7 +88,7 @@ async function faultsOf({
     warn() {},
     error: (fields) => void faults.push(JSON.stringify(fields)),
   };
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const dialogue = parseDialogue(
     {
       profile: { like: profile, turnCompleteAwaitsTools: awaits, unknownToolResponse },
@@ -119,6 +119,7 @@ async function faultsOf({
     random: new SeededRandom(seed),
     handles: new ResumptionHandles(clock),
     bufferedAmount: () => 0,
+    sessionId: 'session',
     isOpen: () => true,
     close: () => void (closes += 1),
     send: (message) => {
@@ -136,7 +137,7 @@ async function faultsOf({
     for (let n = 0; n < 20; n += 1) await Promise.resolve();
   }
   connection.stop();
-  if (clock.timers > 0) faults.push(`${clock.timers} timers are left`);
+  if (clock.pendingTimers > 0) faults.push(`${clock.pendingTimers} timers are left`);
   if (closes > 1) faults.push('closed twice');
   const kinds = messages.flatMap((message) => order([message])).join(' ');
   // Chaos breaks the order on purpose; without it the words of the protocol's own documentation hold.

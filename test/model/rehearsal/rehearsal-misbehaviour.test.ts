@@ -138,7 +138,7 @@ describe('a connection told to close', () => {
     expect(client.closes).toHaveLength(1);
     expect(client.closes[0]?.code).toBe(code);
     expect(order(client.messages).join(' ')).toBe(before);
-    expect(stage.clock.timers).toBe(0);
+    expect(stage.clock.pendingTimers).toBe(0);
   });
 
   it.each(codes)('closes with %i before setupComplete, the first two connections only', async (code) => {
@@ -149,7 +149,9 @@ describe('a connection told to close', () => {
       await once(webSocket, 'open');
       const ends = connection <= 2 ? once(webSocket, 'close') : once(webSocket, 'message');
       webSocket.send('{"setup":{"model":"models/rehearsal"}}');
-      expect((await ends)[0]).toEqual(connection <= 2 ? code : Buffer.from('{"setupComplete":{}}'));
+      expect((await ends)[0]).toEqual(
+        connection <= 2 ? code : Buffer.from('{"setupComplete":{"sessionId":"rehearsal-session-3"}}'),
+      );
       webSocket.terminate();
     }
   });

@@ -12,7 +12,7 @@ import {
 import { fromPcm16, resample, toPcm16 } from '../../../src/model/rehearsal/speech-sound.mjs';
 import { FliteSynthesizer } from '../../../src/model/rehearsal/speech-synthesizer.js';
 import type { Log } from '../../../src/observe/log.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import { chunks, connectClient, count, eventually, order, spokenWords, until } from './rehearsal-client.js';
 
 const lines: { level: string; fields: object; message: string }[] = [];
@@ -26,16 +26,17 @@ afterAll(() => synthesizer.close());
 const dialogue = readDialogue();
 const path = '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent';
 
-let clock: ManualClock;
+let clock: VirtualClock;
 let service: RehearsalService;
 beforeEach(async () => {
   lines.length = 0;
-  clock = new ManualClock();
+  clock = new VirtualClock();
   service = await startRehearsalService({ clock, log, synthesizer });
 });
 afterEach(async () => {
   await service.close();
-  if (clock.timers > 0) throw new Error(`${clock.timers} timers are left after the service closed`);
+  if (clock.pendingTimers > 0)
+    throw new Error(`${clock.pendingTimers} timers are left after the service closed`);
 });
 
 function open(target = `${path}?key=rehearsal`): WebSocket {
@@ -104,7 +105,7 @@ describe('the doors of the rehearsal service', () => {
     await once(webSocket, 'open');
     webSocket.send(Buffer.from(setup));
     const [data, isBinary] = (await once(webSocket, 'message')) as [Buffer, boolean];
-    expect(JSON.parse(data.toString())).toEqual({ setupComplete: {} });
+    expect(JSON.parse(data.toString())).toEqual({ setupComplete: { sessionId: 'rehearsal-session-1' } });
     expect(isBinary).toBe(true);
     webSocket.terminate();
   });
@@ -116,7 +117,7 @@ describe('the doors of the rehearsal service', () => {
   it('close on a client that sends no setup', async () => {
     const webSocket = open();
     await once(webSocket, 'open');
-    await eventually(() => clock.timers > 0);
+    await eventually(() => clock.pendingTimers > 0);
     clock.advance(REHEARSAL_SETUP_TIMEOUT_MS);
     const [code] = (await once(webSocket, 'close')) as [number];
     expect(code).toBe(1008);
@@ -153,7 +154,7 @@ describe('the doors of the rehearsal service', () => {
     await Promise.all([service.close(), service.close()]);
     await eventually(() => closes.length === 1);
     expect(closes[0]?.code).toBe(1001);
-    expect(clock.timers).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
   });
 
   it('say once in the log that it rehearses, and never what was typed or instructed', async () => {

@@ -9,7 +9,7 @@ import {
 import { fromPcm16, resample, toPcm16 } from '../../../src/model/rehearsal/speech-sound.mjs';
 import { FliteSynthesizer, SENTENCE_PAUSE_MS } from '../../../src/model/rehearsal/speech-synthesizer.js';
 import { silentLog } from '../../../src/observe/log.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import {
   chunks,
   connectClient,
@@ -28,15 +28,16 @@ const dialogue = readDialogue();
 const firstAnswer = `${dialogue.disclosure} ${dialogue.turns[0]?.say}`;
 const endCall = { functionDeclarations: [{ name: 'end_call', description: 'Hangs up.' }] };
 
-let clock: ManualClock;
+let clock: VirtualClock;
 let service: RehearsalService;
 beforeEach(async () => {
-  clock = new ManualClock();
+  clock = new VirtualClock();
   service = await startRehearsalService({ clock, log: silentLog, synthesizer, seed: 7 });
 });
 afterEach(async () => {
   await service.close();
-  if (clock.timers > 0) throw new Error(`${clock.timers} timers are left after the service closed`);
+  if (clock.pendingTimers > 0)
+    throw new Error(`${clock.pendingTimers} timers are left after the service closed`);
 });
 
 async function callerSound(text: string, silenceSeconds = 1): Promise<Int16Array> {

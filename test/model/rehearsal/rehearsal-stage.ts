@@ -1,13 +1,13 @@
 /** A rehearsal service on a clock of the test's, with a dialogue of its own and a voice that costs no time. */
 import type { LiveConnectConfig, LiveServerMessage } from '@google/genai';
-import { parseDialogue } from '../../../src/model/rehearsal/dialogue.js';
+import { type FrameKind, parseDialogue } from '../../../src/model/rehearsal/dialogue.js';
 import {
   type RehearsalService,
   startRehearsalService,
 } from '../../../src/model/rehearsal/rehearsal-service.js';
 import type { SpeechSynthesizer } from '../../../src/model/rehearsal/speech-synthesizer.js';
-import { silentLog } from '../../../src/observe/log.js';
-import { ManualClock } from './manual-clock.js';
+import { type Log, silentLog } from '../../../src/observe/log.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import { connectClient, count, type RehearsalClient, spokenWords, until } from './rehearsal-client.js';
 
 /** 50 ms of a tone for each letter. */
@@ -25,17 +25,17 @@ const PLAIN = {
 };
 
 export class Stage {
-  readonly clock: ManualClock;
+  readonly clock: VirtualClock;
   readonly service: RehearsalService;
 
-  private constructor(clock: ManualClock, service: RehearsalService) {
+  private constructor(clock: VirtualClock, service: RehearsalService) {
     this.clock = clock;
     this.service = service;
   }
 
   /** `changes` are laid over a dialogue that says as little as it can. */
-  static async open(changes: object, options: { frames?: 'binary' | 'text' } = {}): Promise<Stage> {
-    const clock = new ManualClock();
+  static async open(changes: object, options: { frames?: FrameKind; log?: Log } = {}): Promise<Stage> {
+    const clock = new VirtualClock();
     const dialogue = parseDialogue({ ...PLAIN, ...changes }, 'test.json');
     const service = await startRehearsalService({
       clock,
@@ -51,8 +51,8 @@ export class Stage {
   /** Closes everything; a timer that is left is an error. */
   async close(): Promise<void> {
     await this.service.close();
-    if (this.clock.timers > 0)
-      throw new Error(`${this.clock.timers} timers are left after the service closed`);
+    if (this.clock.pendingTimers > 0)
+      throw new Error(`${this.clock.pendingTimers} timers are left after the service closed`);
   }
 
   connect(config: LiveConnectConfig = {}, model?: string): Promise<RehearsalClient> {

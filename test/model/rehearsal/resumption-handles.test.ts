@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { REHEARSAL_HANDLE_LIFE_MS, REHEARSAL_HANDLES_MAX } from '../../../src/limits.js';
 import { DIALOGUE_START } from '../../../src/model/rehearsal/dialogue-step.js';
 import { ResumptionHandles } from '../../../src/model/rehearsal/resumption-handles.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import { answerToSetup, eventually } from './rehearsal-client.js';
 import { callsIn, declare, Stage } from './rehearsal-stage.js';
 
 describe('a resumption handle', () => {
   it('is good until two hours after its connection ended, as often as wanted', () => {
-    const clock = new ManualClock();
+    const clock = new VirtualClock();
     const handles = new ResumptionHandles(clock);
     const holder: { endedMs: number | undefined } = { endedMs: undefined };
     const handle = handles.offer(DIALOGUE_START, holder);
@@ -24,7 +24,7 @@ describe('a resumption handle', () => {
   });
 
   it('is forgotten when there are too many', () => {
-    const handles = new ResumptionHandles(new ManualClock());
+    const handles = new ResumptionHandles(new VirtualClock());
     const first = handles.offer(DIALOGUE_START, { endedMs: 0 });
     for (let n = 0; n < REHEARSAL_HANDLES_MAX; n += 1) handles.offer(DIALOGUE_START, { endedMs: 0 });
     expect(handles.take(first)).toEqual({ refused: 'unknown' });
@@ -40,7 +40,7 @@ describe('a resumption handle', () => {
     const setup = { model: 'models/rehearsal', sessionResumption: { handle } };
     expect(await answerToSetup(stage.service.url, setup)).toMatch(/^1011 .*still connected/);
     old.session.close();
-    expect(await answerToSetup(stage.service.url, setup)).toBe('{"setupComplete":{}}');
+    expect(await answerToSetup(stage.service.url, setup)).toMatch(/^\{"setupComplete"/);
     await stage.close();
   });
 

@@ -6,7 +6,7 @@ import {
   GoogleGenAI,
   type Part,
 } from '@google/genai';
-import type { ManualClock } from './manual-clock.js';
+import type { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import { until } from './rehearsal-client.js';
 
 export const TEXT_MODEL = 'gemini-flash-latest';
@@ -71,7 +71,7 @@ export async function post(url: string, body: unknown, init: RequestInit = {}): 
 }
 
 /** Moves the clock until the promise is settled, and passes on what it gave. */
-export async function soon<T>(clock: ManualClock, promise: Promise<T>, stepMs = 20): Promise<T> {
+export async function soon<T>(clock: VirtualClock, promise: Promise<T>, stepMs = 20): Promise<T> {
   let isSettled = false;
   const settled = () => void (isSettled = true);
   promise.then(settled, settled);

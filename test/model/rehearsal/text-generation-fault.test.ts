@@ -8,7 +8,7 @@ import {
   type TextFault,
 } from '../../../src/model/rehearsal/text-generation-fault.js';
 import { silentLog } from '../../../src/observe/log.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import {
   LOOKUP_ORDER,
   post,
@@ -22,15 +22,16 @@ import {
 } from './text-generation-client.js';
 import { serveText, type TextServer } from './text-generation-server.js';
 
-let clock: ManualClock;
+let clock: VirtualClock;
 let server: TextServer | undefined;
 afterEach(async () => {
   await server?.close();
-  if (clock.timers > 0) throw new Error(`${clock.timers} timers are left after the service closed`);
+  if (clock.pendingTimers > 0)
+    throw new Error(`${clock.pendingTimers} timers are left after the service closed`);
 });
 
 async function serve(rules?: unknown[]): Promise<GoogleGenAI> {
-  clock = new ManualClock();
+  clock = new VirtualClock();
   const faults = rules === undefined ? undefined : parseTextFaults({ faults: rules }, 'test');
   server = await serveText(new TextGenerationDoor({ clock, log: silentLog, faults, seed: 5 }));
   return textClient(server.url);
@@ -159,7 +160,7 @@ describe('misbehaviour of the text model', () => {
     for (const fault of TEXT_FAULTS) {
       const runs = await Promise.all(
         [1, 2].map(async () => {
-          const one = new ManualClock();
+          const one = new VirtualClock();
           const door = new TextGenerationDoor({
             clock: one,
             log: silentLog,

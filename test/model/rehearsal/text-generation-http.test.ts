@@ -9,7 +9,7 @@ import {
 import { TextGenerationDoor } from '../../../src/model/rehearsal/text-generation-door.js';
 import { startRehearsalService } from '../../../src/model/rehearsal/rehearsal-service.js';
 import { silentLog } from '../../../src/observe/log.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import { settle } from './rehearsal-client.js';
 import { type PlainAnswer, post, soon, TEXT_MODEL } from './text-generation-client.js';
 import { serveText, type TextServer } from './text-generation-server.js';
@@ -18,15 +18,16 @@ const HELLO = { contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] };
 const PATH = `/v1beta/models/${TEXT_MODEL}:generateContent`;
 const STREAM_PATH = `/v1beta/models/${TEXT_MODEL}:streamGenerateContent`;
 
-let clock: ManualClock;
+let clock: VirtualClock;
 let server: TextServer;
 beforeEach(async () => {
-  clock = new ManualClock();
+  clock = new VirtualClock();
   server = await serveText(new TextGenerationDoor({ clock, log: silentLog, seed: 3 }));
 });
 afterEach(async () => {
   await server.close();
-  if (clock.timers > 0) throw new Error(`${clock.timers} timers are left after the service closed`);
+  if (clock.pendingTimers > 0)
+    throw new Error(`${clock.pendingTimers} timers are left after the service closed`);
 });
 
 function ask(path: string, body: unknown = HELLO, init: RequestInit = {}): Promise<PlainAnswer> {
@@ -128,7 +129,7 @@ describe('the door', () => {
     while (server.door.requests === 0) await settle();
     socket.destroy();
     while (server.door.requests > 0) await settle();
-    expect(clock.timers).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
   });
 
   it('answers only so many requests at once', async () => {
@@ -290,9 +291,9 @@ describe('the rehearsal service', () => {
     expect(answer.body).toContain('I am a rehearsal model');
     const cut = post(`${service.url}${STREAM_PATH}`, HELLO);
     const failed = cut.then(() => 'answered', String);
-    while (clock.timers === 0) await settle();
+    while (clock.pendingTimers === 0) await settle();
     await service.close();
     expect(await failed).toMatch(/fetch failed|terminated/);
-    expect(clock.timers).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
   });
 });

@@ -3,7 +3,7 @@ import { FunctionCallingConfigMode, type GenerateContentResponse, GoogleGenAI, T
 import { TextGenerationDoor } from '../../../src/model/rehearsal/text-generation-door.js';
 import { parseDialogue, readDialogue } from '../../../src/model/rehearsal/dialogue.js';
 import { silentLog } from '../../../src/observe/log.js';
-import { ManualClock } from './manual-clock.js';
+import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import { settle } from './rehearsal-client.js';
 import { serveText, type TextServer } from './text-generation-server.js';
 import {
@@ -43,17 +43,18 @@ const REFUND = {
   },
 };
 
-let clock: ManualClock;
+let clock: VirtualClock;
 let server: TextServer;
 let ai: GoogleGenAI;
 beforeEach(async () => {
-  clock = new ManualClock();
+  clock = new VirtualClock();
   server = await serveText(new TextGenerationDoor({ clock, log: silentLog, dialogue, seed: 3 }));
   ai = textClient(server.url);
 });
 afterEach(async () => {
   await server.close();
-  if (clock.timers > 0) throw new Error(`${clock.timers} timers are left after the service closed`);
+  if (clock.pendingTimers > 0)
+    throw new Error(`${clock.pendingTimers} timers are left after the service closed`);
 });
 
 type Request = Omit<Parameters<GoogleGenAI['models']['generateContent']>[0], 'model'>;
@@ -303,11 +304,11 @@ describe('a text stream', () => {
     expect(first.done).toBe(false);
     await settle();
     expect(server.door.requests).toBe(1);
-    expect(clock.timers).toBe(1);
+    expect(clock.pendingTimers).toBe(1);
     abort.abort();
     await expect(soon(clock, stream.next())).rejects.toThrow(/abort/i);
     while (server.door.requests > 0) await settle();
-    expect(clock.timers).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
   });
 
   it('is cut off when the service closes, and leaves no timer', async () => {
@@ -319,6 +320,6 @@ describe('a text stream', () => {
         for await (const _ of stream);
       })(),
     ).rejects.toThrow(/terminated/);
-    expect(clock.timers).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
   });
 });
