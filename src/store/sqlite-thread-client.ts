@@ -102,8 +102,10 @@ export class SqliteThread {
     // A thread that fails now has nothing open any more.
     await closing?.catch(() => undefined);
     this.#watch?.cancel();
-    await this.#worker?.terminate();
+    const worker = this.#worker;
+    // It ends because we say so: nothing has failed, and nothing is replaced.
     this.#worker = undefined;
+    await worker?.terminate();
   }
 
   #start(): Worker {

@@ -17,6 +17,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { SQLITE_STATEMENT_MAX_MS } from '../../src/limits.js';
 import { silentLog } from '../../src/observe/log.js';
+import { RecordingLog } from '../telephony/recording-log.js';
 import { openStore } from '../../src/store/open-store.js';
 import { SqliteThreadDialect } from '../../src/store/sqlite-dialect.js';
 import { SqliteThread } from '../../src/store/sqlite-thread-client.js';
@@ -59,6 +60,15 @@ afterEach(async () => {
 });
 
 describe('the SQLite file', () => {
+  test('is closed without a word: the thread that ends then has not failed', async () => {
+    const log = new RecordingLog();
+    const store = await openStore(`sqlite:${freshPath()}`, { clock: systemClock, log });
+    await store.createSession(key);
+    await store.close();
+    await store.close();
+    expect(log.lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
+  });
+
   test('is made with its folders for this user only, from the working directory on', async () => {
     const path = join(folder, 'new', 'deep', 'earshot.db');
     const store = await open(relative(process.cwd(), path));
