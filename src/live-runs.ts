@@ -49,17 +49,8 @@ export function createOpenLive(options: LiveRunsOptions): OpenLive {
       // A conversation that has just ended is over once it is stored, which reading the history has waited for.
       if (runs.isRunning(session) || textRuns?.isRunning(session) === true) return CONFLICT;
       const opened = joined(calls.openWeb(caller, stream, history));
-      if (failure !== undefined && 'broadcast' in opened) {
-        const message = 'What was said before could not be read.';
-        opened.broadcast.publish({
-          kind: 'error',
-          msg: 'history',
-          code: failure.code,
-          message,
-          fatal: false,
-        });
-      }
-      return opened;
+      if (failure === undefined) return opened;
+      return { ...opened, fault: { code: failure.code, message: 'What was said before could not be read.' } };
     } finally {
       opening.delete(key);
     }

@@ -17,7 +17,7 @@ const HELP = `Stored conversations.
 
   npm run store -- forget USER [--app NAME]     delete everything of one caller
   npm run store -- prune DAYS                   delete sessions without activity for so many days
-  npm run store -- export [--app NAME] [--user USER]   write sessions as JSON lines
+  npm run --silent store -- export [--app NAME] [--user USER]   write sessions as JSON lines
   npm run store -- import FILE                  read them back; sessions that are there stay as they are
 
 USER is a caller's number, such as +15550100001, or a user id of the text modes.

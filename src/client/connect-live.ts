@@ -36,6 +36,8 @@ export interface LiveOptions extends ConnectionOptions {
   readonly audio?: unknown;
   /** Sound of the agent, in the order in which it is to be played. */
   readonly onAudio?: (sound: Uint8Array) => void;
+  /** Drop at once what came by `onAudio` and is not played: the agent was cut off. What comes afterwards is to be played. */
+  readonly onClear?: () => void;
   /** Node 20 has no WebSocket of its own. */
   readonly WebSocket?: LiveSocketClass;
 }
@@ -51,10 +53,12 @@ export interface LiveConnection extends Connection {
   end(): void;
 }
 
-function soundOf(text: string): Uint8Array | undefined {
-  if (!text.includes('"audio"')) return undefined;
+/** What is no frame, for no page shows it: sound, or that sound is to be dropped. */
+function soundOf(text: string): Uint8Array | 'clear' | undefined {
+  if (!text.includes('"audio"') && !text.includes('"clear"')) return undefined;
   try {
     const value = JSON.parse(text) as { type?: unknown; data?: unknown } | null;
+    if (value?.type === 'clear') return 'clear';
     return value?.type === 'audio' && typeof value.data === 'string' ? bytesOf(value.data) : undefined;
   } catch {
     return undefined;
@@ -167,7 +171,9 @@ class SocketLiveConnection implements LiveConnection {
       const socket =
         token === undefined ? new Socket(String(url)) : new Socket(String(url), subprotocols(token));
       let hasLeft = false;
+      // What a socket says after it was left is the past: by then another one may be open.
       const leave = (settle: () => void): void => {
+        if (hasLeft) return;
         hasLeft = true;
         silence.stop();
         this.#socket = undefined;
@@ -224,7 +230,8 @@ class SocketLiveConnection implements LiveConnection {
     }
     silence.heard();
     const sound = soundOf(text);
-    if (sound !== undefined) this.#options.onAudio?.(sound);
+    if (sound === 'clear') this.#options.onClear?.();
+    else if (sound !== undefined) this.#options.onAudio?.(sound);
     else if (this.#intake.take(text)) this.#retry.succeeded();
   }
 }

@@ -154,7 +154,7 @@ interface WholeMessage {
   readonly text: string;
 }
 
-/** A run's frames, kept until it is over: complete messages, the last state of each tool, and a failure. */
+/** A run's frames, kept until it is over: complete messages, the last state of each tool, and what it failed of. */
 class Collector implements FrameSink {
   readonly isGone = false;
   readonly messages: WholeMessage[] = [];
@@ -181,7 +181,8 @@ class Collector implements FrameSink {
       if (frame.type === 'done') this.messages.push({ msg: frame.msg, role: frame.role, text: frame.text });
       else if (frame.type === 'tool') {
         this.#tools.set(frame.callId, { callId: frame.callId, name: frame.name, state: frame.state });
-      } else if (frame.type === 'error') this.failure = { code: frame.code, message: frame.message };
+      } else if (frame.type === 'error' && frame.fatal)
+        this.failure = { code: frame.code, message: frame.message };
     }
     return true;
   }

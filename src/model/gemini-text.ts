@@ -67,6 +67,7 @@ function parametersOf(model: string, request: TextRequest, signal: AbortSignal):
 class Answer {
   readonly #parts: TextPart[] = [];
   #finishReason = '';
+  #isMalformed = false;
   #usage: UsageMetadata | undefined;
 
   *read(response: GenerateContentResponse): Generator<TextPiece> {
@@ -75,8 +76,14 @@ class Answer {
     for (const part of candidate?.content?.parts ?? []) {
       const kept: TextPart = { ...part };
       if (part.functionCall?.name !== undefined) {
+        const { name, args = {} } = part.functionCall;
+        // Nobody can answer it; the answer fails as one that the API itself finds malformed.
+        if (name === '') {
+          this.#isMalformed = true;
+          continue;
+        }
         // The Developer API gives ids, Vertex may not.
-        const { id = newId(), name, args = {} } = part.functionCall;
+        const id = part.functionCall.id || newId();
         calls.push({ id, name, args });
         this.#parts.push({ ...kept, functionCall: { ...part.functionCall, id } });
         continue;
@@ -98,7 +105,8 @@ class Answer {
   }
 
   end(): TextPiece {
-    return { type: 'end', finishReason: this.#finishReason, parts: this.#parts };
+    const finishReason = this.#isMalformed ? 'MALFORMED_FUNCTION_CALL' : this.#finishReason;
+    return { type: 'end', finishReason, parts: this.#parts };
   }
 
   /** Pieces of one text become one part; anything that comes with a signature stays as it is. */

@@ -5,6 +5,7 @@
 import type { AgentContext } from '../agent/agent.js';
 import type { Clock, Timer } from '../clock.js';
 import type { Event } from '../event/event.js';
+import { errorText } from '../errors.js';
 import type { RunStream } from '../event/run-stream.js';
 import { RUN_KEPT_AFTER_END_MS } from '../limits.js';
 import type { Log } from '../observe/log.js';
@@ -44,7 +45,13 @@ export class Runs {
     const followed: Followed = { session, broadcast, forgetting: undefined };
     this.#forget(call.callSid);
     this.#byCall.set(call.callSid, followed);
-    const teller = new StoredFirst({ broadcast, append: (event) => writer.append(session, event), clock });
+    const teller = new StoredFirst({
+      broadcast,
+      append: (event) => writer.append(session, event),
+      clock,
+      onFault: (error) =>
+        log.error({ callSid: call.callSid, cause: errorText(error) }, 'a frame could not be told'),
+    });
     run.listen((item) => teller.hear(item));
     void teller.told.then(() => {
       broadcast.end();

@@ -18,6 +18,8 @@ export interface StoredFirstOptions {
   /** Called for each event once, in spoken order. */
   readonly append: (event: Event) => Promise<AppendOutcome>;
   readonly clock: Clock;
+  /** Told of what no frame could be made of. It is left out; what stands around it is told. */
+  readonly onFault: (error: unknown) => void;
 }
 
 /** What an item comes to, in the order of the items. */
@@ -98,6 +100,8 @@ export class StoredFirst {
     void this.#options.append(event).then((outcome) => {
       this.#appending.delete(event.id);
       if (outcome.stored) this.#isSilenceTold = false;
+      this.#silence?.cancel();
+      this.#silence = undefined;
       this.#watchSilence();
       if (!outcome.stored) this.#publish([lost(event.id, outcome.error.code)]);
       for (const telling of this.#tellings) {
@@ -121,11 +125,8 @@ export class StoredFirst {
   }
 
   #watchSilence(): void {
-    this.#silence?.cancel();
-    this.#silence =
-      this.#appending.size === 0
-        ? undefined
-        : this.#options.clock.setTimer(STORE_SILENCE_TOLD_MS, () => this.#tellSilence());
+    if (this.#silence !== undefined || this.#appending.size === 0) return;
+    this.#silence = this.#options.clock.setTimer(STORE_SILENCE_TOLD_MS, () => this.#tellSilence());
   }
 
   #tellSilence(): void {
@@ -135,7 +136,13 @@ export class StoredFirst {
   }
 
   #publish(happenings: readonly Happening[]): void {
-    for (const happening of happenings) this.#options.broadcast.publish(happening);
+    for (const happening of happenings) {
+      try {
+        this.#options.broadcast.publish(happening);
+      } catch (error) {
+        this.#options.onFault(error);
+      }
+    }
   }
 }
 

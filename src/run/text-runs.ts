@@ -2,7 +2,8 @@
  * The text modes: the same agent, sessions and store as on the phone. A message starts a run in a session of its own or in one that is
  * there; what is committed is stored before it is told, so that whoever was told of it finds it again.
  */
-import type { Agent, AgentContext } from '../agent/agent.js';
+import type { Agent } from '../agent/agent.js';
+import { instructionText } from '../agent/instruction.js';
 import type { Clock } from '../clock.js';
 import { AppError, errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
@@ -51,6 +52,8 @@ export interface TextRunsOptions {
 
 interface RunningText {
   readonly session: SessionKey;
+  readonly invocationId: string;
+  readonly instruction: string;
   /** Committed before this run. */
   readonly history: readonly Event[];
   readonly request: TextRunRequest;
@@ -72,10 +75,10 @@ export class TextRuns {
 
   /**
    * Starts a run; `signal` stops it. Rejects with an AppError: `run_conflict` while the session has another run, `run_refused`
-   * when too many are going on, and what the store says.
+   * when too many are going on, and what the store says; or with what the agent's `instruction(ctx)` throws.
    */
   async start(request: TextRunRequest, signal: AbortSignal): Promise<StartedTextRun> {
-    const { agent, store, isBusy, observer, clock } = this.#options;
+    const { agent, store, isBusy, observer, clock, log } = this.#options;
     const receivedAtMs = clock.nowMs();
     const session: SessionKey = {
       appName: agent.name,
@@ -100,14 +103,22 @@ export class TextRuns {
     if (signal.aborted) stop();
     observer.onRunStarted(request.mode);
     try {
+      const invocationId = newId();
+      const instruction = instructionOf(agent, session, invocationId);
       await store.createSession(session);
       const stored = await store.getSession(session);
       const broadcast = new Broadcast({ clock, stored: historyMessages(stored?.events ?? []) });
-      const outcome = this.#run(
-        { session, history: stored?.events ?? [], request, receivedAtMs, broadcast },
-        controller.signal,
-      );
-      void outcome.finally(release);
+      const history = stored?.events ?? [];
+      const running = { session, invocationId, instruction, history, request, receivedAtMs, broadcast };
+      // An error in here would be a fault of ours: it ends this run, and nothing else of the server.
+      const outcome = this.#run(running, controller.signal)
+        .catch((error: unknown): TextOutcome => {
+          log.error({ cause: errorText(error) }, 'a text run failed');
+          broadcast.end();
+          observer.onRunEnded(request.mode, 'error');
+          return 'error';
+        })
+        .finally(release);
       return { sessionId: session.id, broadcast, outcome };
     } catch (error) {
       release();
@@ -127,25 +138,27 @@ export class TextRuns {
   }
 
   async #run(
-    { session, history, request, receivedAtMs, broadcast }: RunningText,
+    { session, invocationId, instruction, history, request, receivedAtMs, broadcast }: RunningText,
     signal: AbortSignal,
   ): Promise<TextOutcome> {
     const { agent, generate, writer, observer, clock, log } = this.#options;
     const { message, mode } = request;
-    const invocationId = newId();
+    const onFault = (error: unknown): void =>
+      log.error({ cause: errorText(error) }, 'a listener of a text run failed');
     const events = new RunEvents({
       invocationId,
       agentName: agent.name,
       clock,
-      onFault: (error) => log.error({ cause: errorText(error) }, 'a listener of a text run failed'),
+      onFault,
     });
-    const teller = new StoredFirst({ broadcast, append: (event) => writer.append(session, event), clock });
+    const append = (event: Event) => writer.append(session, event);
+    const teller = new StoredFirst({ broadcast, append, clock, onFault });
     const times = new RunTimes({ mode, receivedAtMs, clock, observer });
     events.stream.listen((item) => teller.hear(item));
     events.stream.listen((item) => times.hear(item));
     const outcome = await runText(
       {
-        instruction: instructionOf(agent, session, invocationId),
+        instruction,
         history,
         message,
         functionDeclarations: [],
@@ -186,14 +199,12 @@ function streamOutcome(outcome: TextOutcome, signal: AbortSignal): StreamOutcome
 }
 
 function instructionOf(agent: Agent, session: SessionKey, invocationId: string): string {
-  if (typeof agent.instruction === 'string') return agent.instruction;
-  const ctx: AgentContext = {
+  return instructionText(agent, {
     invocationId,
     callSid: '',
     appName: session.appName,
     userId: session.userId,
     sessionId: session.id,
     callerVerified: false,
-  };
-  return agent.instruction(ctx);
+  });
 }

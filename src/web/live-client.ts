@@ -147,7 +147,7 @@ export class LiveClient {
     );
   }
 
-  #join({ line, broadcast }: OpenedLive, stream: WebMediaStream, { audio }: StartMessage): void {
+  #join({ line, broadcast, fault }: OpenedLive, stream: WebMediaStream, { audio }: StartMessage): void {
     const { ws, clock, onSoundDropped, onJoined } = this.#parts;
     stream.begin(line.listener, line.scope.clock);
     if (this.#state === 'over') {
@@ -163,7 +163,10 @@ export class LiveClient {
     onJoined(line.callSid);
     if (!broadcast.watch(new LiveSocketSink(ws))) {
       this.#hangUp({ code: 'run_refused', refused: 'the conversation has too many watchers' });
-    } else if (line.isReady) broadcast.publish({ kind: 'ready' });
+      return;
+    }
+    if (fault !== undefined) this.#fault(fault.code, fault.message);
+    if (line.isReady) broadcast.publish({ kind: 'ready' });
   }
 
   #take({ line, sound }: Joined, message: ClientMessage): void {

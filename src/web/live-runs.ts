@@ -27,6 +27,8 @@ export interface LiveLine {
 export interface OpenedLive {
   readonly line: LiveLine;
   readonly broadcast: Broadcast;
+  /** What the client has to be told once it is there; the conversation goes on. */
+  readonly fault?: { readonly code: string; readonly message: string } | undefined;
 }
 
 /** `code` and `refused` are for the client. */

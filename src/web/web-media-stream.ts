@@ -19,6 +19,7 @@ export interface SoundSocket {
 
 const OPEN = 1;
 const NORMAL = 1000;
+const CLEAR = '{"type":"clear"}';
 
 interface WaitingMark {
   readonly name: string;
@@ -77,8 +78,13 @@ export class WebMediaStream implements MediaStream {
     if (this.#timer === undefined) this.#arm();
   }
 
-  /** The client is told by the `flush` frame; what was sent behind it is another message's sound. */
+  /**
+   * Goes out at once and in the order of the sound, as Twilio's `clear` does: what comes behind it is another message's. The
+   * `flush` frame, which waits for the store, says what was heard of the words.
+   */
   sendClear(): void {
+    if (this.#isClosed) return;
+    if (!this.isSilent && this.#socket.readyState === OPEN) this.#socket.send(CLEAR);
     this.#marks = [];
     this.#timer?.cancel();
     this.#timer = undefined;

@@ -37,6 +37,9 @@ class FollowedRun {
       broadcast: this.#broadcast,
       append: () => Promise.resolve({ stored: true, seq: 0 }),
       clock: new VirtualClock(),
+      onFault: (error) => {
+        throw error;
+      },
     });
     this.#teller = teller;
     this.#broadcast.watch(this.sink, { fromStart: true });

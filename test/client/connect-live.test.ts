@@ -62,13 +62,16 @@ describe('a live conversation', () => {
     const { url, received } = await serve((socket) => {
       socket.send(JSON.stringify({ type: 'ready', seq: 1 }));
       socket.send(JSON.stringify({ type: 'audio', data: 'AQID' }));
+      socket.send(JSON.stringify({ type: 'clear' }));
+      socket.send(JSON.stringify({ type: 'audio', data: 'BA==' }));
       socket.send(done(2, 'a'));
     });
-    const sound: Uint8Array[] = [];
+    const sound: (Uint8Array | 'clear')[] = [];
     const live = connectLive({
       ...options(url),
       audio: { format: 'pcm16' },
       onAudio: (each) => sound.push(each),
+      onClear: () => sound.push('clear'),
     });
     expect([live.sendText('Hello'), live.sendAudio(new Uint8Array([1]))]).toEqual([true, false]);
     await until(() => live.state.messages.length === 1);
@@ -84,7 +87,7 @@ describe('a live conversation', () => {
       { type: 'image', mimeType: 'image/jpeg', data: '/w==' },
       { type: 'end' },
     ]);
-    expect(sound).toEqual([new Uint8Array([1, 2, 3])]);
+    expect(sound).toEqual([new Uint8Array([1, 2, 3]), 'clear', new Uint8Array([4])]);
     live.close();
     expect(await live.ended).toMatchObject({ reason: 'closed' });
     expect(live.sendText('late')).toBe(false);
@@ -114,6 +117,39 @@ describe('a live conversation', () => {
     broadcast.end();
     live.close();
     await live.ended;
+  });
+
+  test('hears nothing more of a socket that it left: what comes late does not touch the next one', async () => {
+    const made: LateSocket[] = [];
+    class LateSocket {
+      readonly bufferedAmount = 0;
+      readonly sent: string[] = [];
+      readonly #listeners = new Map<string, (event: object) => void>();
+      constructor() {
+        made.push(this);
+      }
+      send(text: string): void {
+        this.sent.push(text);
+      }
+      close(): void {
+        // Its end comes much later.
+      }
+      addEventListener(type: string, listener: (event: object) => void): void {
+        this.#listeners.set(type, listener);
+      }
+      say(type: string): void {
+        this.#listeners.get(type)?.({ code: 1000 });
+      }
+    }
+    const SocketClass = LateSocket as unknown as LiveSocketClass;
+    const live = connectLive({ ...options('ws://late/'), WebSocket: SocketClass, silenceMaxMs: 5 });
+    await until(() => made.length === 2);
+    made[1]?.say('open');
+    for (const late of ['open', 'message', 'error', 'close']) made[0]?.say(late);
+    expect(live.sendText('Hello')).toBe(true);
+    expect(made[1]?.sent.map((text) => (JSON.parse(text) as Received)['type'])).toEqual(['start', 'text']);
+    live.close();
+    expect(await live.ended).toMatchObject({ reason: 'closed' });
   });
 
   test('ends for good with a fatal error, and when it was told to end', async () => {

@@ -95,6 +95,10 @@ describe('a failure', () => {
     const database = new Database(join(stage.folder, 'earshot.db'));
     database.exec(`CREATE TRIGGER broken BEFORE INSERT ON event BEGIN SELECT RAISE(FAIL, 'broken'); END`);
     const before = heardMs(phone);
+    stage.textModel.answer = (asked) => asked.answers('Late.');
+    const run = stage.run('slowly', 'Well?');
+    const chat = stage.stream('slowly by chat', 'Well?');
+    await chat.until('the failure', ({ frames }) => frames.some(({ type }) => type === 'error'));
     model.sendInputTranscription('Are you there?');
     says(model, 'Meanwhile.', { ms: 600 });
     await watcher.until('the failure', ({ frames }) => frames.some(({ type }) => type === 'error'));
@@ -112,6 +116,13 @@ describe('a failure', () => {
     database.exec('DROP TRIGGER broken');
     database.close();
     await watcher.until('all', ({ sealed }) => sealed.includes('done: And still.'));
+    // Told late is not failed: who asks again would run everything twice.
+    expect(await run).toMatchObject({
+      status: 200,
+      body: { messages: [{ text: 'Well?' }, { text: 'Late.' }] },
+    });
+    await chat.ended();
+    expect(chat.sealed).toEqual(['done: Well?', 'done: Late.']);
     expect(await stage.said(callSid)).toEqual([
       'support: Before.',
       'user: Are you there?',

@@ -149,6 +149,25 @@ describe('the text model, against a server that misbehaves', () => {
     expect(JSON.stringify([error.message, error.stack, String(error.cause)])).not.toContain(API_KEY);
   });
 
+  it('takes a function call without a name for malformed, and gives one without an id its own', async () => {
+    const answered = async (functionCall: object): Promise<TextPiece[]> => {
+      answer = (response) => {
+        response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        const content = { role: 'model', parts: [{ functionCall }] };
+        response.end(`data: ${JSON.stringify({ candidates: [{ content, finishReason: 'STOP' }] })}\n\n`);
+      };
+      return ask(textModel(url()), [user('Hi')]);
+    };
+    expect(await answered({ id: 'f1', name: '', args: {} })).toEqual([
+      { type: 'end', finishReason: 'MALFORMED_FUNCTION_CALL', parts: [] },
+    ]);
+    for (const id of [undefined, '']) {
+      const [called] = await answered({ id, name: 'lookup_order' });
+      expect(called).toMatchObject({ type: 'functionCalls', functionCalls: [{ name: 'lookup_order' }] });
+      expect(called?.type === 'functionCalls' && called.functionCalls[0]?.id).toMatch(/./u);
+    }
+  });
+
   it('gives up after a silence, in the middle of an answer too', async () => {
     for (const begins of [false, true]) {
       const clock = new VirtualClock();

@@ -15,6 +15,7 @@ class Rig {
   readonly clock = new VirtualClock();
   readonly events: RunEvents;
   readonly teller: StoredFirst;
+  readonly faults: unknown[] = [];
   readonly #sink = new MemorySink();
   readonly #appended: ((outcome: AppendOutcome) => void)[] = [];
 
@@ -25,6 +26,7 @@ class Rig {
       broadcast,
       append: () => new Promise((resolve) => this.#appended.push(resolve)),
       clock: this.clock,
+      onFault: (error) => this.faults.push(error),
     });
     this.events = new RunEvents({
       invocationId: 'i1',
@@ -96,6 +98,18 @@ describe('what is told of a run', () => {
     expect(await rig.told()).toEqual(['done m1 A question.', 'delta m2 An ', 'delta m2 answer.']);
   });
 
+  it('leaves out what no frame can be made of, tells what stands around it, and nothing twice', async () => {
+    const rig = new Rig();
+    rig.events.opened('m1', 'model');
+    rig.events.delta('m1', 'model', 'One.');
+    rig.events.called([{ id: '', name: '', args: {} }]);
+    rig.events.delta('m1', 'model', ' Two.');
+    rig.events.sealed('m1', 'model', 'One. Two.', false);
+    while (rig.appends > 0) await rig.settle();
+    expect(await rig.told()).toEqual(['delta m1 One.', 'delta m1  Two.', 'done m1 One. Two.']);
+    expect(rig.faults).toHaveLength(1);
+  });
+
   it('waits for a message’s place in the order, too', async () => {
     const rig = new Rig();
     rig.events.opened('m1', 'user');
@@ -163,6 +177,16 @@ describe('what is told of a run', () => {
     say('m3');
     rig.clock.advance(STORE_SILENCE_TOLD_MS);
     expect((await rig.told()).filter((each) => each.startsWith('error'))).toHaveLength(2);
+  });
+
+  it('says so even while one thing after the other is handed in', async () => {
+    const rig = new Rig();
+    for (let message = 0; message < 4; message += 1) {
+      rig.events.opened(`m${message}`, 'model');
+      rig.events.sealed(`m${message}`, 'model', 'One.', false);
+      rig.clock.advance(STORE_SILENCE_TOLD_MS / 4);
+    }
+    expect(await rig.told()).toEqual(['error store_failed passing']);
   });
 
   it('is over when all of it is told', async () => {

@@ -1,6 +1,6 @@
 /** Runs in text over time: what stops one, and what is counted of it. */
 import { describe, expect, it } from 'vitest';
-import { defineAgent } from '../../src/agent/agent.js';
+import { defineAgent, type Agent } from '../../src/agent/agent.js';
 import { nextTurn } from '../../src/clock.js';
 import { TEXT_RUN_MAX_MS } from '../../src/limits.js';
 import type { GenerateText } from '../../src/model/text-model.js';
@@ -16,7 +16,7 @@ const hangs: GenerateText = async function* (_request, signal) {
   await new Promise((resolve) => signal.addEventListener('abort', resolve));
 };
 
-function rig(generate: GenerateText = hangs) {
+function rig(generate: GenerateText = hangs, instruction: Agent['instruction'] = 'Be brief.') {
   const clock = new VirtualClock();
   const observed: unknown[][] = [];
   const observer = new Proxy({} as RunObserver, {
@@ -26,7 +26,7 @@ function rig(generate: GenerateText = hangs) {
         void observed.push([name, ...args]),
   });
   const runs = new TextRuns({
-    agent: defineAgent({ name: 'support', instruction: 'Be brief.' }),
+    agent: defineAgent({ name: 'support', instruction }),
     generate,
     store: { createSession: async () => true, getSession: async () => undefined },
     writer: { append: async () => ({ stored: true, seq: 1 }) },
@@ -69,6 +69,43 @@ describe('runs in text', () => {
       expect(await outcome).toBe('stopped');
       expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'disconnected']);
     }
+  });
+
+  it('are refused where the author’s instruction is none, and the session is free again', async () => {
+    const bad: [string, () => unknown][] = [
+      [
+        'throws',
+        () => {
+          throw new Error('no such user');
+        },
+      ],
+      ['gives nothing', () => undefined],
+      ['gives no words', () => ' '],
+      ['gives a number', () => 7],
+      ['gives a promise', () => Promise.resolve('Be brief.')],
+    ];
+    for (const [how, instruction] of bad) {
+      const { runs, observed } = rig(hangs, instruction as () => string);
+      const started = runs.start(request, new AbortController().signal);
+      const refused = await started.then(() => 'started', String);
+      expect(`${how}: ${refused}`).toMatch(/no such user|must return a string/u);
+      expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'error']);
+      expect(runs.count).toBe(0);
+    }
+  });
+
+  it('end with an error, and nothing else does, where a fault of ours breaks one', async () => {
+    const { runs, observed } = rig(async function* () {
+      yield { type: 'functionCalls', functionCalls: [{ id: '', name: '', args: {} }] };
+      yield { type: 'end', finishReason: 'STOP', parts: [] };
+    });
+    const { broadcast, outcome } = await runs.start(request, new AbortController().signal);
+    const sink = new MemorySink();
+    broadcast.watch(sink, { fromStart: true });
+    expect(await outcome).toBe('error');
+    while (!sink.isGone) await nextTurn();
+    expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'error']);
+    expect(runs.count).toBe(0);
   });
 
   it('take one run at a time in a session, and count none that was refused', async () => {

@@ -2,6 +2,7 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
+import { nextTurn } from '../../src/clock.js';
 import { scopeOn } from '../support/scopes.js';
 import { CARRIER_SILENCE_MAX_MS, STREAM_START_TIMEOUT_MS } from '../../src/limits.js';
 import { silentLog } from '../../src/observe/log.js';
@@ -77,14 +78,27 @@ function entered() {
     onGone: () => void events.push('gone'),
     onSoundDropped: () => {},
   });
-  const join = async () => {
-    answer({ line, broadcast });
+  const join = async (fault?: { code: string; message: string }) => {
+    answer({ line, broadcast, fault });
     await settle();
   };
   return { clock, socket, events, client, broadcast, join };
 }
 
 describe('a client’s socket', () => {
+  it('is told when it joins that what was said before could not be read', async () => {
+    const { socket, join } = entered();
+    socket.emit('message', START, false);
+    await join({ code: 'store_failed', message: 'What was said before could not be read.' });
+    await nextTurn();
+    await nextTurn();
+    expect(socket.sent.find(({ type }) => type === 'error')).toMatchObject({
+      code: 'store_failed',
+      message: 'What was said before could not be read.',
+      fatal: false,
+    });
+  });
+
   it('is closed when no start comes', () => {
     const { clock, socket, events } = entered();
     clock.advance(STREAM_START_TIMEOUT_MS);

@@ -54,11 +54,15 @@ describe('the stream of a web client', () => {
   });
 
   it('returns no mark of what was cleared', () => {
-    const { clock, stream, heard } = opened('audio/pcm;rate=8000');
+    const { clock, socket, stream, heard } = opened('audio/pcm;rate=8000');
     stream.sendMedia(frames(5), 'a');
     clock.advance(50);
     stream.sendClear();
     stream.sendMedia(frames(1), 'b');
+    expect(socket.sent.slice(-2).map((text) => (JSON.parse(text) as { type: string }).type)).toEqual([
+      'clear',
+      'audio',
+    ]);
     clock.advance(500);
     expect(heard.map(([name]) => name)).toEqual(['b']);
   });
