@@ -4,6 +4,7 @@
  */
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { config as loadDotenv } from 'dotenv';
 import { systemClock } from './clock.js';
@@ -66,6 +67,35 @@ function required(subject: string | undefined, what: string): string {
   throw new ConfigError('config_invalid', `name ${what} (--help tells the commands)`);
 }
 
+/** As fast as they are taken. Whoever reads only the beginning, as `head`, has what was wanted. */
+async function write(lines: AsyncIterable<string>): Promise<void> {
+  try {
+    await pipeline(
+      lines,
+      async function* (each) {
+        for await (const line of each) yield `${line}\n`;
+      },
+      process.stdout,
+      { end: false },
+    );
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EPIPE')) throw error;
+  }
+}
+
+/** Rejects where the file cannot be read; readline by itself would not tell its reader (its documentation, "asyncIterator"). */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  const input = createReadStream(path);
+  const lines = createInterface({ input, crlfDelay: Infinity });
+  let failure: Error | undefined;
+  input.on('error', (error) => {
+    failure = error;
+    lines.close();
+  });
+  yield* lines;
+  if (failure !== undefined) throw new ConfigError('config_invalid', errorText(failure));
+}
+
 async function run(store: Store, { command, subject, app, user }: Arguments): Promise<void> {
   switch (command) {
     case 'forget':
@@ -77,7 +107,7 @@ async function run(store: Store, { command, subject, app, user }: Arguments): Pr
       const days = Number(required(subject, 'a number of days'));
       if (!(days > 0))
         throw new ConfigError('config_invalid', `"${subject ?? ''}" is no number of days above 0`);
-      printCounts(await store.deleteOlderThan(systemClock.wallMs() - days * DAY_MS));
+      printCounts(await store.deleteOlderThan(Math.floor(systemClock.wallMs() - days * DAY_MS)));
       return;
     }
     case 'export': {
@@ -85,14 +115,11 @@ async function run(store: Store, { command, subject, app, user }: Arguments): Pr
         ...(app !== undefined && { appName: app }),
         ...(user !== undefined && { userId: user }),
       };
-      for await (const line of store.exportSessions(filter)) print(line);
+      await write(store.exportSessions(filter));
       return;
     }
     case 'import': {
-      const lines = createInterface({
-        input: createReadStream(required(subject, 'a file')),
-        crlfDelay: Infinity,
-      });
+      const lines = linesOf(required(subject, 'a file'));
       const { sessions, events, skippedSessions } = await store.importSessions(lines);
       print(
         `imported: ${sessions} sessions, ${events} events; ${skippedSessions} sessions were there already`,

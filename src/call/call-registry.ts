@@ -104,7 +104,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
     const ended = this.#ended.get(callSid);
     ended?.trail?.enter(request);
     if (ended === undefined) {
-      // Its server is gone. Going on with the same conversation needs a shared store, which is not built yet.
+      // Its server is gone. Going on with its conversation here is not built yet.
       this.#log.warn({ callSid }, 'a call came back that this server does not know');
       return { kind: 'apology' };
     }

@@ -1,0 +1,113 @@
+/** The operator's command for stored conversations, as its own process on a database of its own. */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../src/clock.js';
+import { RunEvents } from '../src/event/run-events.js';
+import { silentLog } from '../src/observe/log.js';
+import { EventWriter } from '../src/store/event-writer.js';
+import { openStore } from '../src/store/open-store.js';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const FOLDER = mkdtempSync(join(tmpdir(), 'earshot-store-command-'));
+const FULL = `sqlite:${join(FOLDER, 'full.db')}`;
+const COPY = `sqlite:${join(FOLDER, 'copy.db')}`;
+const SESSIONS = 40;
+const EVENTS = 50;
+
+/** Some megabytes: more than a pipe holds. */
+async function fill(): Promise<void> {
+  const store = await openStore(FULL, { clock: systemClock, log: silentLog });
+  const writer = new EventWriter({ store, clock: systemClock, log: silentLog });
+  for (let session = 0; session < SESSIONS; session += 1) {
+    const key = { appName: 'support', userId: session === 0 ? 'ada' : 'bob', id: `s${session}` };
+    void writer.createSession(key);
+    const events = new RunEvents({
+      invocationId: `i${session}`,
+      agentName: 'support',
+      clock: systemClock,
+      onFault: (error) => {
+        throw error;
+      },
+    });
+    events.stream.listen((item) => {
+      if (item.type === 'sealed' && item.event !== undefined) void writer.append(key, item.event);
+    });
+    for (let event = 0; event < EVENTS; event += 1) {
+      events.opened(`m${event}`, 'model');
+      events.sealed(`m${event}`, 'model', 'Many words. '.repeat(100), false);
+    }
+  }
+  await writer.flushed();
+  await writer.close();
+  await store.close();
+}
+
+interface Ran {
+  readonly code: number | null;
+  readonly output: string;
+  readonly errors: string;
+}
+
+/** The built command; `reads: false` is a reader that takes the first piece and goes. */
+function run(args: readonly string[], url = FULL, { reads = true } = {}): Promise<Ran> {
+  const child = spawn(process.execPath, ['dist/store-command.js', ...args], {
+    cwd: ROOT,
+    env: { PATH: process.env['PATH'] ?? '', DATABASE_URL: url },
+  });
+  let output = '';
+  let errors = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+    if (!reads) child.stdout.destroy();
+  });
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, output, errors })));
+}
+
+describe('the command for stored conversations', () => {
+  beforeAll(fill);
+  afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
+
+  it('takes a copy that another database takes, once, and both export the same', async () => {
+    const file = join(FOLDER, 'copy.jsonl');
+    const exported = await run(['export']);
+    expect([exported.code, exported.errors]).toEqual([0, '']);
+    writeFileSync(file, exported.output);
+    expect((await run(['import', file], COPY)).output).toBe(
+      `imported: ${SESSIONS} sessions, ${SESSIONS * EVENTS} events; 0 sessions were there already\n`,
+    );
+    expect((await run(['import', file], COPY)).output).toContain(`${SESSIONS} sessions were there already`);
+    expect((await run(['export'], COPY)).output).toBe(readFileSync(file, 'utf8'));
+  });
+
+  it('ends well when only the beginning of a copy is read', async () => {
+    const { code, output, errors } = await run(['export'], FULL, { reads: false });
+    expect([code, errors]).toEqual([0, '']);
+    expect(output.length).toBeLessThan(SESSIONS * EVENTS * 1_000);
+  });
+
+  it('forgets one caller and lets old sessions go, also after a part of a day', async () => {
+    expect((await run(['forget', 'ada'])).output).toMatch(`deleted: 1 sessions, ${EVENTS} events`);
+    expect((await run(['export', '--user', 'ada'])).output).toBe('');
+    expect((await run(['prune', '0.37'])).output).toMatch('deleted: 0 sessions');
+  });
+
+  it.each([
+    ['a missing file', ['import', 'nowhere.jsonl'], /ENOENT/u],
+    ['a folder', ['import', 'test'], /EISDIR/u],
+    ['what is no copy', ['import', 'package.json'], /line 1|1:/u],
+    ['no such command', ['burn'], /no command "burn"/u],
+    ['no user', ['forget'], /name a user/u],
+    ['no days', ['prune', '-x'], /--help|days/u],
+    ['days that are none', ['prune', 'many'], /no number of days/u],
+  ])('tells %s in one line, with 78', async (_what, args, told) => {
+    const { code, output, errors } = await run(args);
+    expect([code, output]).toEqual([78, '']);
+    expect(errors).toMatch(told);
+    expect(errors.trimEnd().split('\n')).toHaveLength(1);
+  });
+});
