@@ -10,7 +10,7 @@ import type { RunStream } from '../event/run-stream.js';
 import { RUN_KEPT_AFTER_END_MS } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import type { EventWriter } from '../store/event-writer.js';
-import type { SessionKey } from '../store/store.js';
+import type { AppendOutcome, SessionKey } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
 import { historyMessages } from './run-happenings.js';
 import { StoredFirst } from './stored-first.js';
@@ -40,14 +40,13 @@ export class Runs {
   followCall(call: AgentContext, run: RunStream, history: readonly Event[] = []): void {
     const { writer, clock, log } = this.#options;
     const session: SessionKey = { appName: call.appName, userId: call.userId, id: call.sessionId };
-    void writer.createSession(session);
     const broadcast = new Broadcast({ clock, stored: historyMessages(history) });
     const followed: Followed = { session, broadcast, forgetting: undefined };
     this.#forget(call.callSid);
     this.#byCall.set(call.callSid, followed);
     const teller = new StoredFirst({
       broadcast,
-      append: (event) => writer.append(session, event),
+      append: keptIn(session, writer),
       clock,
       onFault: (error) =>
         log.error({ callSid: call.callSid, cause: errorText(error) }, 'a frame could not be told'),
@@ -95,4 +94,27 @@ export class Runs {
     followed.broadcast.end();
     this.#byCall.delete(callSid);
   }
+}
+
+/**
+ * Appends to a session that is made first. If the database was away for so long that its making was given up, it is handed in
+ * again with the next event, so that a call that outlives the trouble is stored from there on. A session that was made and is
+ * then deleted is not made anew.
+ */
+function keptIn(
+  session: SessionKey,
+  writer: RunsOptions['writer'],
+): (event: Event) => Promise<AppendOutcome> {
+  let isGivenUp = false;
+  const make = (): void => {
+    isGivenUp = false;
+    void writer.createSession(session).then(({ stored }) => {
+      isGivenUp = !stored;
+    });
+  };
+  make();
+  return (event) => {
+    if (isGivenUp) make();
+    return writer.append(session, event);
+  };
 }
