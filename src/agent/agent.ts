@@ -4,6 +4,9 @@
  */
 import { z } from 'zod';
 import { ConfigError } from '../errors.js';
+import { GUARD_TIMEOUT_MAX_MS, PLUGINS_MAX, TOOLS_CONCURRENT_MAX, TOOLS_MAX } from '../tool-limits.js';
+import { type AfterToolCallback, type BeforeToolCallback, isPlugin, type Plugin } from './plugin.js';
+import { isTool, type Tool } from './tool.js';
 
 /** What an agent may know about the call it is in. */
 export interface AgentContext {
@@ -25,8 +28,44 @@ export interface SpeechConfig {
   readonly languageCode?: string;
 }
 
+/** The conversation ends, with a goodbye, at the first of them that is reached. */
+export interface CostLimits {
+  /** Answers of the model. */
+  readonly maxTurns?: number;
+  /** Of input and output together, as the model counts them. */
+  readonly maxTokens?: number;
+  /** Beside `MAX_CALL_MINUTES`; the shorter one holds. */
+  readonly maxMinutes?: number;
+}
+
 export interface RunConfig {
   readonly speechConfig?: SpeechConfig;
+  /** Handlers that run at once, 4 without it; others wait. */
+  readonly maxConcurrentTools?: number;
+  /** For each plugin and each callback, 3,000 without it. */
+  readonly guardTimeoutMs?: number;
+  /** Whether calls are carried out; without it, yes. Else they are told as events only. */
+  readonly autoExecuteTools?: boolean;
+  /** Whether the model is given the results; without it, yes. */
+  readonly autoRespondTools?: boolean;
+  /** One frame for all calls of one message of the model, or one each. */
+  readonly toolResponses?: 'group' | 'each';
+  readonly limits?: CostLimits;
+  /** How `connect_to_human` leads on. */
+  readonly handoff?: 'cold';
+  /** What a caller may do; `ctx.userScopes()` throws without it. */
+  readonly userScopes?: (ctx: AgentContext) => readonly string[];
+  /** Looks a secret up; `ctx.getSecret()` throws without it. */
+  readonly getSecret?: (
+    name: string,
+    ctx: AgentContext,
+  ) => string | null | undefined | Promise<string | null | undefined>;
+}
+
+/** How a run lost its model. */
+export interface Disconnect {
+  readonly code: number;
+  readonly reason: string;
 }
 
 export interface AgentDefinition {
@@ -36,24 +75,27 @@ export interface AgentDefinition {
   readonly instruction: string | ((ctx: AgentContext) => string);
   /** What the agent says first, word for word where the model allows. Without one it greets in its own words. */
   readonly greeting?: string;
-  /** Not built yet: must be empty. */
-  readonly tools?: readonly never[];
+  readonly tools?: readonly Tool[];
+  readonly plugins?: readonly Plugin[];
+  /** Behind the plugins; what it throws is the call's error. */
+  readonly beforeTool?: BeforeToolCallback;
+  /** Behind the plugins; what it throws takes the result's place. */
+  readonly afterTool?: AfterToolCallback;
+  /** The connection to the model was lost, and what had been begun is over; once, never after a clean close. */
+  readonly onDisconnect?: (ctx: AgentContext, disconnect: Disconnect) => void | Promise<void>;
   readonly runConfig?: RunConfig;
 }
 
 const AGENT = Symbol.for('earshot.agent');
 
+/** Given to every agent by the server itself. */
+const BUILT_IN_NAMES: ReadonlySet<string> = new Set(['end_call', 'stop_streaming']);
+
 /** A checked agent; made only by `defineAgent`. */
 export type Agent = AgentDefinition & { readonly [AGENT]: true };
 
-const nothingYet = (what: string) =>
-  z.undefined({ error: `is not built yet: leave \`${what}\` out` }).optional();
-
-/** Named for agents as well as for their `runConfig`: guards and tools, which both come later. */
-const toolLimits = {
-  guardTimeoutMs: nothingYet('guardTimeoutMs'),
-  maxConcurrentTools: nothingYet('maxConcurrentTools'),
-};
+const aFunction = <Type>() =>
+  z.custom<Type>((value) => typeof value === 'function', 'must be a function').optional();
 
 const speechConfig = z.strictObject({
   voiceConfig: z
@@ -69,17 +111,34 @@ const schema = z.strictObject({
     z.custom<(ctx: AgentContext) => string>((value) => typeof value === 'function'),
   ]),
   greeting: z.string().trim().min(1).optional(),
-  tools: z.array(z.unknown()).max(0, 'are not built yet: leave the list empty').optional(),
-  plugins: nothingYet('plugins'),
-  beforeTool: nothingYet('beforeTool'),
-  afterTool: nothingYet('afterTool'),
-  onDisconnect: nothingYet('onDisconnect'),
-  ...toolLimits,
+  tools: z
+    .array(z.custom<Tool>(isTool, 'is not from defineTool(…)'))
+    .max(TOOLS_MAX)
+    .refine((tools) => new Set(tools.map(({ name }) => name)).size === tools.length, 'have one name twice')
+    .refine((tools) => tools.every(({ name }) => !BUILT_IN_NAMES.has(name)), 'have a name that is built in')
+    .optional(),
+  plugins: z.array(z.custom<Plugin>(isPlugin, 'is not from definePlugin(…)')).max(PLUGINS_MAX).optional(),
+  beforeTool: aFunction<BeforeToolCallback>(),
+  afterTool: aFunction<AfterToolCallback>(),
+  onDisconnect: aFunction<AgentDefinition['onDisconnect']>(),
   runConfig: z
     .strictObject({
       speechConfig: speechConfig.optional(),
-      handoff: nothingYet('handoff'),
-      ...toolLimits,
+      maxConcurrentTools: z.number().int().min(1).max(TOOLS_CONCURRENT_MAX).optional(),
+      guardTimeoutMs: z.number().int().min(1).max(GUARD_TIMEOUT_MAX_MS).optional(),
+      autoExecuteTools: z.boolean().optional(),
+      autoRespondTools: z.boolean().optional(),
+      toolResponses: z.enum(['group', 'each']).optional(),
+      limits: z
+        .strictObject({
+          maxTurns: z.number().int().min(1).optional(),
+          maxTokens: z.number().int().min(1).optional(),
+          maxMinutes: z.number().positive().max(1_440).optional(),
+        })
+        .optional(),
+      handoff: z.literal('cold', 'must be cold: warm and queue are not built yet').optional(),
+      userScopes: aFunction<RunConfig['userScopes']>(),
+      getSecret: aFunction<RunConfig['getSecret']>(),
     })
     .optional(),
 });
@@ -95,20 +154,19 @@ export function defineAgent(definition: AgentDefinition): Agent {
       `agent: ${field} ${issue?.message ?? 'is not valid'}`.replace('  ', ' '),
     );
   }
-  return Object.freeze({ ...definition, [AGENT]: true as const });
-}
-
-/** Not built yet: throws a ConfigError that says so, for the line of the module that asks for a tool. */
-export function defineTool(_definition: unknown): never {
-  throw new ConfigError('agent_invalid', 'defineTool: tools are not built yet in this version');
-}
-
-/** Not built yet: throws a ConfigError that says so. */
-export function definePlugin(_definition: unknown): never {
-  throw new ConfigError('agent_invalid', 'definePlugin: plugins are not built yet in this version');
+  const frozen = { ...definition, [AGENT]: true as const };
+  if (definition.runConfig !== undefined) deepFreeze(definition.runConfig);
+  return Object.freeze(frozen);
 }
 
 /** Whether a module's default export came from `defineAgent`, of whichever copy of the package. */
 export function isAgent(value: unknown): value is Agent {
   return typeof value === 'object' && value !== null && AGENT in value;
+}
+
+/** What an author wrote stays as it was checked. */
+function deepFreeze(value: object): void {
+  Object.freeze(value);
+  for (const inner of Object.values(value))
+    if (typeof inner === 'object' && inner !== null) deepFreeze(inner);
 }

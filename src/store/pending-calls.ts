@@ -1,0 +1,56 @@
+/**
+ * Function calls that wait for a person or for slow work, over restarts: asked for, decided once, settled once.
+ */
+import type { JsonObject } from '../event/event.js';
+import type { Page, PageRequest, SessionKey } from './store.js';
+
+export interface PendingCall {
+  /** Made by the server; nothing can be read from it. */
+  readonly id: string;
+  readonly session: SessionKey;
+  /** Empty where there is no call: text modes. */
+  readonly callSid: string;
+  readonly invocationId: string;
+  /** The function call's id, as the model knows it. */
+  readonly callId: string;
+  readonly tool: string;
+  /** As the handler will get them. */
+  readonly args: JsonObject;
+  /** `approval`: runs once it is approved. `longRunning`: it is running, or somebody else does the work. */
+  readonly kind: 'approval' | 'longRunning';
+  /** Guards that let it through, for the ledger's audit. */
+  readonly guards: readonly string[];
+  readonly requestedAtMs: number;
+}
+
+export type Decision = 'approve' | 'deny';
+
+export interface DecidedCall extends PendingCall {
+  readonly decision: Decision;
+  /** Who decided, as far as the request says. */
+  readonly by: string | undefined;
+  readonly decidedAtMs: number;
+}
+
+export type DecideOutcome =
+  | { readonly kind: 'unknown' }
+  /** It was decided before, or settled by itself: nothing changed. */
+  | { readonly kind: 'repeat' }
+  /** This is the decision; whoever gets this carries it out. */
+  | { readonly kind: 'decided'; readonly call: DecidedCall };
+
+export interface PendingCalls {
+  /** Rejects with `store_refused` above PENDING_CALLS_MAX of one session, and with `store_no_session`. */
+  addPendingCall(call: PendingCall): Promise<void>;
+  /** Neither decided nor settled, oldest first; the cursor is the last one's id. */
+  listPendingCalls(page?: PageRequest<string>): Promise<Page<PendingCall, string>>;
+  /** One transaction: of two that decide at once, one is `decided`. */
+  decidePendingCall(
+    id: string,
+    decision: { readonly decision: Decision; readonly by?: string },
+  ): Promise<DecideOutcome>;
+  /** The outcome is told and stored: true once only, by whoever came first. */
+  settlePendingCall(id: string): Promise<boolean>;
+  /** Decided and not settled: what a crash left behind, to be carried out when the server starts. */
+  listDecidedCalls(): Promise<readonly DecidedCall[]>;
+}

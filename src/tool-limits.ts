@@ -1,0 +1,76 @@
+/**
+ * The bounds of tools, guards and what they tell the model. As in `limits.ts`: each with its unit and its reason.
+ */
+import assert from 'node:assert/strict';
+
+/** Of one agent. A model that is offered more chooses badly. */
+export const TOOLS_MAX = 128;
+export const PLUGINS_MAX = 32;
+
+/** Handlers of one run at once: given by the specification. */
+export const TOOLS_CONCURRENT = 4;
+export const TOOLS_CONCURRENT_MAX = 64;
+
+/** Of one run of a handler, where its author says nothing. A caller who hears nothing for longer has hung up. */
+export const TOOL_TIMEOUT_MS = 20_000;
+export const TOOL_TIMEOUT_MAX_MS = 600_000;
+
+/** For each plugin and callback: longer than a look into a database, shorter than a caller's patience. */
+export const GUARD_TIMEOUT_MS = 3_000;
+export const GUARD_TIMEOUT_MAX_MS = 60_000;
+
+/** Calls of one run that are not answered yet; a model that asks for more is answered with an error. */
+export const TOOL_CALLS_OPEN_MAX = 64;
+
+/** Ids of one run's calls that are remembered, so that none is answered twice. */
+export const TOOL_CALL_IDS_MAX = 4_096;
+
+/** Of a result, as JSON: the model reads all of it before it says a word. */
+export const TOOL_RESULT_MAX_CHARS = 64_000;
+
+/** Of what is wrong with a call's arguments. */
+export const TOOL_ARGUMENT_ERROR_MAX_CHARS = 1_000;
+
+/** What a thrown error tells the model. */
+export const TOOL_ERROR_MAX_CHARS = 500;
+
+/** How long a streaming tool may take to end once it was stopped; ADK gives it the same second. */
+export const STREAMING_STOP_MAX_MS = 1_000;
+
+/** Of one value of a streaming tool, as text. */
+export const UPDATE_MAX_CHARS = 4_000;
+
+/** What waits for a pause: one of each streaming tool, and follow-ups of others. The oldest goes. */
+export const UPDATES_WAITING_MAX = 32;
+
+/** Silence of both sides before the model is told something nobody asked for. */
+export const UPDATE_PAUSE_MS = 400;
+
+/** After an update was told the next one waits for its answer, and this long at most. */
+export const UPDATE_ANSWER_MAX_MS = 8_000;
+
+/** Frames of 20 ms of a tool's private copy of the caller's sound: five seconds. */
+export const INPUT_STREAM_MAX_FRAMES = 250;
+
+/** Keys of what all tools of a run share. */
+export const SHARED_KEY_MAX_BYTES = 256;
+export const SHARED_KEYS_MAX = 1_024;
+export const SHARED_WAIT_MS = 30_000;
+export const SHARED_WAIT_MAX_MS = 300_000;
+
+/** Events that a tool sees: those of the run and the newest before it. */
+export const CONTEXT_EVENTS_MAX = 1_000;
+
+/** Worker threads of one server for tools that ask for one; calls beyond it wait. */
+export const TOOL_WORKERS_MAX = 4;
+
+/** What an agent remembers of one caller, and what of it the next call begins with. */
+export const MEMORY_FACTS_MAX = 200;
+export const MEMORY_FACT_MAX_CHARS = 400;
+export const MEMORY_RECALLED_MAX = 20;
+
+/** Calls of one session that wait for a person or a slow job. */
+export const PENDING_CALLS_MAX = 100;
+
+assert(GUARD_TIMEOUT_MS < TOOL_TIMEOUT_MS, 'a guard decides before a handler gives up');
+assert(MEMORY_RECALLED_MAX <= MEMORY_FACTS_MAX, 'what is recalled was kept');
