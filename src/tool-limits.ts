@@ -52,11 +52,21 @@ export const UPDATE_ANSWER_MAX_MS = 8_000;
 /** Frames of 20 ms of a tool's private copy of the caller's sound: five seconds. */
 export const INPUT_STREAM_MAX_FRAMES = 250;
 
+/** What names a side effect. */
+export const SIDE_EFFECT_KEY_MAX_CHARS = 500;
+
+/** The result of a side effect is written until it is kept: five tries within about seven seconds. */
+export const LEDGER_SETTLE_TRIES = 5;
+export const LEDGER_SETTLE_PAUSE_MS = 500;
+
 /** Keys of what all tools of a run share. */
 export const SHARED_KEY_MAX_BYTES = 256;
 export const SHARED_KEYS_MAX = 1_024;
 export const SHARED_WAIT_MS = 30_000;
 export const SHARED_WAIT_MAX_MS = 300_000;
+
+/** Of a key of state; the store bounds it in bytes, too. */
+export const STATE_KEY_MAX_CHARS = 200;
 
 /** Events that a tool sees: those of the run and the newest before it. */
 export const CONTEXT_EVENTS_MAX = 1_000;

@@ -20,6 +20,7 @@ const LEAVES = [
   'clock.ts',
   'ids.ts',
   'limits.ts',
+  'tool-limits.ts',
   'errors.ts',
   'loopback.ts',
   'package-root.ts',
@@ -33,6 +34,7 @@ const INNER = [
   ...MEDIA,
   'config.ts',
   'call',
+  'tool',
   'fixture',
   'run',
   'observe',
@@ -56,10 +58,12 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   'index.ts': { values: ['agent', 'event'], types: [] },
   observe: { values: [...LEAVES, 'event'], types: [...MEDIA, 'config.ts', 'call'] },
   // The read-only view of the calls is the console's interface, which the call implements; never the other way round.
-  call: { values: [...LEAVES, 'event', ...MEDIA, 'observe'], types: ['config.ts', 'console'] },
+  call: { values: [...LEAVES, 'event', ...MEDIA, 'observe', 'tool'], types: ['config.ts', 'console'] },
   // A recorder knows the edges by their taps only.
   fixture: { values: LEAVES, types: ['observe'] },
-  run: { values: [...LEAVES, 'event', 'model', 'agent', 'store', 'wire'], types: ['observe', 'client'] },
+  // What an agent does while it talks: the calls of a run, whatever its mode.
+  tool: { values: [...LEAVES, 'event', 'agent'], types: ['model', 'store', 'observe'] },
+  run: { values: [...LEAVES, 'event', 'model', 'agent', 'store', 'tool', 'wire'], types: ['observe', 'client'] },
   console: { values: [...LEAVES, 'store', 'observe', 'wire'], types: ['agent', 'config.ts', 'event'] },
   // Runs in browsers: nothing but itself.
   client: { values: [], types: [] },

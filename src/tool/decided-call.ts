@@ -1,0 +1,53 @@
+/**
+ * What becomes of a pending call once a person has decided: a denial is an error, an approval runs the handler, and slow
+ * work that somebody else did is told as approved. The same with the run that asked and without it.
+ */
+import type { Tool } from '../agent/tool.js';
+import type { JsonObject } from '../event/event.js';
+import type { DecidedCall } from '../store/pending-calls.js';
+import type { Guards } from './guards.js';
+import type { Handlers } from './handler.js';
+import type { CallScope } from './invocation.js';
+import { errorResponse } from './tool-result.js';
+import type { CallOutcome } from './tool-work.js';
+
+export interface DecidedRun {
+  readonly tool: Tool | undefined;
+  readonly call: DecidedCall;
+  readonly guards: Guards;
+  readonly handlers: Handlers;
+  readonly scope: CallScope;
+  readonly controller: AbortController;
+}
+
+/** Never rejects. */
+export async function outcomeOfDecision(run: DecidedRun): Promise<CallOutcome> {
+  const { tool, call, scope } = run;
+  const by = call.by === undefined ? '' : ` by ${call.by}`;
+  const outcome = (response: JsonObject, ran: boolean): CallOutcome => ({
+    kind: 'done',
+    response,
+    actions: scope.takeActions(),
+    ran,
+    endInvocation: scope.ctx.endInvocation,
+  });
+  if (call.decision === 'deny')
+    return outcome(errorResponse(`${call.tool} was denied${by}. It was not done.`), false);
+  if (call.kind === 'longRunning')
+    return outcome({ status: 'approved', message: `It was approved${by}.` }, false);
+  if (tool === undefined)
+    return outcome(errorResponse(`There is no tool named ${call.tool} any more.`), false);
+  const { response, ran } = await run.handlers.run({
+    tool,
+    args: call.args,
+    scope,
+    callId: call.callId,
+    session: call.session,
+    guards: call.guards,
+    approvedBy: call.by ?? 'unnamed',
+    controller: run.controller,
+  });
+  if (tool.trusted) return outcome(response, ran);
+  const guarded = { tool: tool.name, args: structuredClone(call.args), ctx: scope.ctx };
+  return outcome(await run.guards.after(guarded, response, run.controller.signal), ran);
+}

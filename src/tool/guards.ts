@@ -1,0 +1,111 @@
+/**
+ * What stands between the model's call and the handler, and between the handler's result and the model: plugins by
+ * priority, then the agent's own callback. The first value ends a stage. A guard that breaks refuses: a plugin in front of a
+ * tool that throws or hangs is a refusal that names tool and cause, never a call that runs all the same.
+ */
+import type { Agent } from '../agent/agent.js';
+import type { AfterTool, BeforeTool, Plugin } from '../agent/plugin.js';
+import type { ToolContext } from '../agent/tool-context.js';
+import type { Clock } from '../clock.js';
+import { errorText } from '../errors.js';
+import type { Log } from '../observe/log.js';
+import { GUARD_TIMEOUT_MS } from '../tool-limits.js';
+import { errorResponse, type Response, responseOf } from './tool-result.js';
+import { withinTime } from './within-time.js';
+
+export interface GuardedCall {
+  readonly tool: string;
+  /** A copy of what the model passed; guards may change it. */
+  readonly args: Record<string, unknown>;
+  readonly ctx: ToolContext;
+}
+
+export type Verdict =
+  /** `passed`: those who looked and let it go on, in order. */
+  | { readonly kind: 'run'; readonly passed: readonly string[] }
+  /** The result in the tool's place; the stage behind the tool sees it. */
+  | { readonly kind: 'substitute'; readonly response: Response; readonly by: string }
+  /** The result is this error, and nobody sees it any more. */
+  | { readonly kind: 'refused'; readonly response: Response; readonly by: string };
+
+const CALLBACK = 'agent';
+
+export class Guards {
+  readonly #agent: Agent;
+  readonly #plugins: readonly Plugin[];
+  readonly #timeoutMs: number;
+  readonly #clock: Clock;
+  readonly #log: Log;
+
+  constructor(agent: Agent, deps: { readonly clock: Clock; readonly log: Log }) {
+    this.#agent = agent;
+    this.#plugins = (agent.plugins ?? []).toSorted((a, b) => (a.priority ?? 0) - (b.priority ?? 0));
+    this.#timeoutMs = agent.runConfig?.guardTimeoutMs ?? GUARD_TIMEOUT_MS;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+  }
+
+  async before(call: GuardedCall, signal: AbortSignal): Promise<Verdict> {
+    const passed: string[] = [];
+    for (const plugin of this.#plugins) {
+      if (plugin.beforeTool === undefined) continue;
+      try {
+        const value = await this.#wait(() => plugin.beforeTool?.(call), signal);
+        if (value !== undefined && value !== null)
+          return { kind: 'substitute', response: responseOf(value), by: plugin.name };
+      } catch (error) {
+        return this.#refused(call, plugin.name, error);
+      }
+      passed.push(plugin.name);
+    }
+    const { beforeTool } = this.#agent;
+    if (beforeTool === undefined) return { kind: 'run', passed };
+    try {
+      const value = await this.#wait(() => beforeTool(call), signal);
+      if (value !== undefined && value !== null)
+        return { kind: 'substitute', response: responseOf(value), by: CALLBACK };
+    } catch (error) {
+      return this.#refused(call, CALLBACK, error);
+    }
+    return { kind: 'run', passed: [...passed, CALLBACK] };
+  }
+
+  /** Never rejects. */
+  async after(call: GuardedCall, response: Response, signal: AbortSignal): Promise<Response> {
+    for (const plugin of this.#plugins) {
+      if (plugin.afterTool === undefined) continue;
+      try {
+        const value = await this.#wait(() => plugin.afterTool?.(seen(call, response)), signal);
+        if (value !== undefined && value !== null) return responseOf(value);
+      } catch (error) {
+        // The tool has run: its own result stands.
+        this.#log.error({ tool: call.tool, plugin: plugin.name, cause: errorText(error) }, 'a plugin failed');
+      }
+    }
+    const { afterTool } = this.#agent;
+    if (afterTool === undefined) return response;
+    try {
+      const value = await this.#wait(() => afterTool(seen(call, response)), signal);
+      return value === undefined || value === null ? response : responseOf(value);
+    } catch (error) {
+      return errorResponse(errorText(error));
+    }
+  }
+
+  #refused({ tool }: BeforeTool, by: string, error: unknown): Verdict {
+    const cause = errorText(error);
+    this.#log.warn({ tool, guard: by, pii: { cause } }, 'a call was refused by a guard that failed');
+    const response = errorResponse(`The call of ${tool} was refused by ${by}: ${cause}`);
+    return { kind: 'refused', response, by };
+  }
+
+  #wait(ask: () => unknown, signal: AbortSignal): Promise<unknown> {
+    const work = (async () => ask())();
+    return withinTime(work, { clock: this.#clock, delayMs: this.#timeoutMs, signal });
+  }
+}
+
+/** Each gets a copy: only what is returned changes the result. */
+function seen(call: GuardedCall, response: Response): AfterTool {
+  return { ...call, result: structuredClone(response) };
+}

@@ -1,0 +1,116 @@
+/**
+ * One run of a tool's handler: as many at once as the agent allows, each within its time, a side effect only once, and
+ * in a worker where its author wants one. Whatever goes wrong becomes a result.
+ */
+import type { ToolContext } from '../agent/tool-context.js';
+import type { Tool } from '../agent/tool.js';
+import type { Clock } from '../clock.js';
+import { errorText } from '../errors.js';
+import type { JsonObject } from '../event/event.js';
+import type { Log } from '../observe/log.js';
+import type { SessionKey } from '../store/store.js';
+import type { CallScope } from './invocation.js';
+import type { Permits } from './permits.js';
+import type { SideEffects } from './side-effects.js';
+import { errorResponse, type Response, responseOf } from './tool-result.js';
+import { TimeUp, withinTime } from './within-time.js';
+
+/** Runs a handler in a worker; its changes of state come back. */
+export type RunInWorker = (
+  tool: Tool,
+  args: JsonObject,
+  ctx: ToolContext,
+) => Promise<{ readonly result: unknown; readonly stateDelta: JsonObject }>;
+
+export interface HandlerRun {
+  readonly tool: Tool;
+  /** As the guards left them. */
+  readonly args: JsonObject;
+  readonly scope: CallScope;
+  readonly callId: string;
+  readonly session: SessionKey;
+  readonly guards: readonly string[];
+  readonly approvedBy?: string | undefined;
+  /** Aborts the run; `controller` is the run's own, by which it ends when its time is up. */
+  readonly controller: AbortController;
+}
+
+export interface HandlersOptions {
+  readonly sideEffects: SideEffects;
+  readonly runInWorker: RunInWorker;
+  readonly permits: Permits;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class Handlers {
+  readonly #options: HandlersOptions;
+
+  constructor(options: HandlersOptions) {
+    this.#options = options;
+  }
+
+  /** Never rejects. `ran` tells whether the handler was begun. */
+  async run(run: HandlerRun): Promise<{ readonly response: Response; readonly ran: boolean }> {
+    const { tool, controller } = run;
+    const read = tool.readArguments(structuredClone(run.args));
+    if ('error' in read) return { response: badArguments(tool.name, read.error), ran: false };
+    const isLong = tool.kind === 'longRunning';
+    // Slow work must not keep the quick from running.
+    const giveBack = isLong ? () => {} : await this.#options.permits.take(controller.signal);
+    if (giveBack === undefined) return { response: errorResponse('It was not begun.'), ran: false };
+    let hasBegun = false;
+    const work = this.#work(run, read.args, () => {
+      hasBegun = true;
+    });
+    // A handler that was given up and goes on keeps its permit: it still costs what it costs.
+    void work.then(giveBack, giveBack);
+    try {
+      const { clock } = this.#options;
+      const response = await withinTime(work, {
+        clock,
+        delayMs: isLong ? undefined : tool.timeoutMs,
+        signal: controller.signal,
+      });
+      return { response, ran: hasBegun };
+    } catch (error) {
+      return { response: this.#failure(run, error), ran: hasBegun };
+    }
+  }
+
+  #work(run: HandlerRun, args: unknown, begun: () => void): Promise<Response> {
+    const { tool, scope, callId, session, guards, approvedBy, controller } = run;
+    const execute = async (): Promise<unknown> => {
+      controller.signal.throwIfAborted();
+      begun();
+      if (!tool.worker) return await tool.execute(args, scope.ctx);
+      const { result, stateDelta } = await this.#options.runInWorker(tool, run.args, scope.ctx);
+      scope.applyState(stateDelta);
+      return result;
+    };
+    const { sideEffect } = tool;
+    if (sideEffect === undefined) return execute().then(responseOf);
+    return this.#options.sideEffects.once(
+      { session, tool: tool.name, sideEffect, args, ctx: scope.ctx, callId, guards, approvedBy },
+      execute,
+    );
+  }
+
+  #failure({ tool, controller }: HandlerRun, error: unknown): Response {
+    const { log } = this.#options;
+    if (error instanceof TimeUp) {
+      controller.abort(error);
+      log.warn({ tool: tool.name, timeoutMs: tool.timeoutMs }, 'a tool took too long');
+      return errorResponse(`${tool.name} took too long and was given up: ${error.message}.`);
+    }
+    if (!controller.signal.aborted)
+      log.warn({ tool: tool.name, pii: { cause: errorText(error) } }, 'a tool failed');
+    return errorResponse(errorText(error));
+  }
+}
+
+export function badArguments(tool: string, why: string): Response {
+  return errorResponse(
+    `The arguments of ${tool} are not right: ${why}. Ask for what is missing, or call it again.`,
+  );
+}

@@ -1,0 +1,58 @@
+/**
+ * A tool's private copy of what comes from the caller: begins empty, is bounded, and lets the oldest go. Copies are made by
+ * whoever feeds it, and only while somebody listens.
+ */
+import type { InputFrame, InputStream } from '../agent/tool-context.js';
+import { INPUT_STREAM_MAX_FRAMES } from '../tool-limits.js';
+
+export class InputTap implements InputStream {
+  /** A ring would save nothing: at most 250 pointers move twice a second. */
+  #frames: InputFrame[] = [];
+  #isClosed = false;
+  #wake: (() => void) | undefined;
+  /** Frames that nobody took in time. */
+  dropped = 0;
+
+  get size(): number {
+    return this.#frames.length;
+  }
+
+  push(frame: InputFrame): void {
+    if (this.#isClosed) return;
+    if (this.#frames.length >= INPUT_STREAM_MAX_FRAMES) {
+      this.#frames.shift();
+      this.dropped += 1;
+    }
+    this.#frames.push(frame);
+    this.#wake?.();
+  }
+
+  drainLatest(): InputFrame | undefined {
+    const latest = this.#frames.at(-1);
+    this.#frames = [];
+    return latest;
+  }
+
+  /** Forgets what is in it; whoever waits for more is done. */
+  close(): void {
+    this.#isClosed = true;
+    this.#frames = [];
+    this.#wake?.();
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<InputFrame> {
+    return {
+      next: async () => {
+        while (this.#frames.length === 0 && !this.#isClosed) {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+          this.#wake = undefined;
+        }
+        const value = this.#frames.shift();
+        return value === undefined ? { done: true, value: undefined } : { done: false, value };
+      },
+      return: () => Promise.resolve({ done: true, value: undefined }),
+    };
+  }
+}

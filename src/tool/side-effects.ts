@@ -1,0 +1,146 @@
+/**
+ * Deeds that are done once, however often they are asked for: claimed in the ledger before the handler runs and settled
+ * behind it. Where the ledger breaks nothing is done. One of these serves all runs of a server, so that a repeat that
+ * comes while the first is under way waits for its result.
+ */
+import type { ToolContext } from '../agent/tool-context.js';
+import type { SideEffect } from '../agent/tool.js';
+import { type Clock, sleep } from '../clock.js';
+import { errorText } from '../errors.js';
+import { LEDGER_SETTLE_PAUSE_MS, LEDGER_SETTLE_TRIES, SIDE_EFFECT_KEY_MAX_CHARS } from '../tool-limits.js';
+import type { Log } from '../observe/log.js';
+import type { Ledger, LedgerClaim } from '../store/ledger.js';
+import type { SessionKey } from '../store/store.js';
+import { errorResponse, isError, type Response, responseOf } from './tool-result.js';
+
+export interface Deed {
+  readonly session: SessionKey;
+  readonly tool: string;
+  readonly sideEffect: SideEffect<unknown>;
+  readonly args: unknown;
+  readonly ctx: ToolContext;
+  readonly callId: string;
+  readonly guards: readonly string[];
+  readonly approvedBy: string | undefined;
+}
+
+export interface SideEffectsOptions {
+  /** Without one nothing that is done once can be done. */
+  readonly ledger: Ledger | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class SideEffects {
+  readonly #options: SideEffectsOptions;
+  readonly #underWay = new Map<string, Promise<Response>>();
+
+  constructor(options: SideEffectsOptions) {
+    this.#options = options;
+  }
+
+  get underWay(): number {
+    return this.#underWay.size;
+  }
+
+  /** Never rejects. `run` is called at most once, and only if nobody has done it before. */
+  async once(deed: Deed, run: () => Promise<unknown>): Promise<Response> {
+    const { ledger } = this.#options;
+    if (ledger === undefined) return refused(deed.tool, 'there is no store to keep it in');
+    let claim: LedgerClaim;
+    try {
+      claim = claimOf(deed);
+    } catch (error) {
+      return refused(deed.tool, errorText(error));
+    }
+    const name = JSON.stringify([claim.session.appName, claim.key]);
+    const before = this.#underWay.get(name);
+    if (before !== undefined) return before;
+    const doing = this.#do(ledger, claim, run).finally(() => this.#underWay.delete(name));
+    this.#underWay.set(name, doing);
+    return doing;
+  }
+
+  async #do(ledger: Ledger, claim: LedgerClaim, run: () => Promise<unknown>): Promise<Response> {
+    const { log } = this.#options;
+    const { tool, key, session } = claim;
+    try {
+      const outcome = await ledger.claim(claim);
+      if (outcome.kind === 'done') return outcome.response;
+      if (outcome.kind === 'refused') return refused(tool, outcome.why);
+      if (outcome.kind === 'open')
+        return refused(
+          tool,
+          'it was asked for before, and whether it was done is not known; a person has to look into it',
+        );
+    } catch (error) {
+      log.error({ tool, cause: errorText(error) }, 'the ledger could not be asked: the call is refused');
+      return refused(tool, 'the ledger cannot be reached');
+    }
+    let response: Response;
+    try {
+      response = responseOf(await run());
+    } catch (error) {
+      if (isNothingDone(error)) {
+        await this.#keep(tool, () => ledger.release(session.appName, key));
+        return errorResponse(errorText(error));
+      }
+      log.error(
+        { tool, pii: { cause: errorText(error) } },
+        'a side effect has failed and stays open in the ledger',
+      );
+      return errorResponse(
+        `${errorText(error)} (whether it was done is not known; a person has to look into it)`,
+      );
+    }
+    // A handler that answers with an error says that it did nothing.
+    if (isError(response)) await this.#keep(tool, () => ledger.release(session.appName, key));
+    else await this.#keep(tool, () => ledger.settle(session.appName, key, response));
+    return response;
+  }
+
+  /** If it cannot be kept the entry stays open: a repeat is refused then, which is safe. */
+  async #keep(tool: string, write: () => Promise<boolean>): Promise<void> {
+    const { clock, log } = this.#options;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await write();
+        return;
+      } catch (error) {
+        if (tries === LEDGER_SETTLE_TRIES) {
+          log.error({ tool, cause: errorText(error) }, 'an entry of the ledger stays open');
+          return;
+        }
+      }
+      await sleep(clock, LEDGER_SETTLE_PAUSE_MS * 2 ** (tries - 1));
+    }
+  }
+}
+
+/** By name: it may be another copy of the package, or have come from a worker. */
+function isNothingDone(error: unknown): boolean {
+  return error instanceof Error && error.name === 'NothingDone';
+}
+
+function refused(tool: string, why: string): Response {
+  return errorResponse(`${tool} was refused: ${why}.`);
+}
+
+/** Throws what the author's functions throw, and what is wrong with what they return. */
+function claimOf({ session, tool, sideEffect, args, ctx, callId, guards, approvedBy }: Deed): LedgerClaim {
+  const key: unknown = sideEffect.key(args, ctx);
+  if (typeof key !== 'string' || key === '' || key.length > SIDE_EFFECT_KEY_MAX_CHARS)
+    throw new TypeError(`its sideEffect.key is not text of 1 to ${SIDE_EFFECT_KEY_MAX_CHARS} characters`);
+  const amount = sideEffect.amount?.(args, ctx);
+  if (amount !== undefined && !(Number.isSafeInteger(amount.amountMinor) && amount.amountMinor > 0))
+    throw new TypeError('its amount is not a whole number above 0');
+  return {
+    session,
+    key,
+    tool,
+    callId,
+    guards,
+    ...(amount !== undefined && { amount }),
+    ...(approvedBy !== undefined && { approvedBy }),
+  };
+}

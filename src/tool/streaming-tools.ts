@@ -1,0 +1,178 @@
+/**
+ * Streaming tools of one run: begun when the model first calls them, each with its own copy of the caller's input if it
+ * asks for one, until they end, are stopped, or the run is over. A value becomes an update for the model.
+ */
+import type { Tool } from '../agent/tool.js';
+import type { Clock } from '../clock.js';
+import { errorText } from '../errors.js';
+import type { Log } from '../observe/log.js';
+import { STREAMING_STOP_MAX_MS, UPDATE_MAX_CHARS } from '../tool-limits.js';
+import { InputTap } from './input-tap.js';
+import type { CallScope } from './invocation.js';
+import { type Response, responseOf } from './tool-result.js';
+import type { WorkListener } from './tool-work.js';
+import { withinTime } from './within-time.js';
+
+interface Running {
+  readonly tool: Tool;
+  /** The arguments, to tell a repeat. */
+  readonly asked: string;
+  readonly controller: AbortController;
+  readonly input: InputTap | undefined;
+  /** Resolves when its `finally` has run. */
+  over: Promise<void>;
+  isStopped: boolean;
+}
+
+export interface StreamingStart {
+  readonly tool: Tool;
+  readonly args: unknown;
+  /** Makes the context of the run that begins. */
+  readonly scope: (signal: AbortSignal, input: InputTap | undefined) => CallScope;
+}
+
+export interface StreamingToolsOptions {
+  readonly listener: Pick<WorkListener, 'update' | 'ended' | 'changed'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class StreamingTools {
+  readonly #options: StreamingToolsOptions;
+  readonly #running = new Map<string, Running>();
+  /** Being stopped: they have a second. */
+  readonly #ending = new Set<Running>();
+
+  constructor(options: StreamingToolsOptions) {
+    this.#options = options;
+  }
+
+  counts(): Readonly<Record<string, number>> {
+    const taps = [...this.#running.values()].filter(({ input }) => input !== undefined).length;
+    return { streamingTools: this.#running.size + this.#ending.size, inputStreams: taps };
+  }
+
+  get wantsSound(): boolean {
+    for (const { tool } of this.#running.values()) if (tool.input === 'sound') return true;
+    return false;
+  }
+
+  onSound(pcm16k: Uint8Array): void {
+    this.#feed('sound', () => ({ mimeType: 'audio/pcm;rate=16000', data: Uint8Array.from(pcm16k) }));
+  }
+
+  onImage(mimeType: string, image: Uint8Array): void {
+    this.#feed('image', () => ({ mimeType, data: Uint8Array.from(image) }));
+  }
+
+  /** Begins it, or says that it is running already; with other arguments it begins anew. */
+  async start({ tool, args, scope }: StreamingStart): Promise<Response> {
+    const asked = JSON.stringify(args);
+    const before = this.#running.get(tool.name);
+    if (before?.asked === asked)
+      return { status: 'running', message: `${tool.name} is running already. Its results will come.` };
+    if (before !== undefined) await this.stop(tool.name);
+    const input = tool.input === undefined ? undefined : new InputTap();
+    const controller = new AbortController();
+    const running: Running = { tool, asked, controller, input, over: Promise.resolve(), isStopped: false };
+    this.#running.set(tool.name, running);
+    running.over = this.#run(running, args, scope(controller.signal, input));
+    return {
+      status: 'pending',
+      message: `${tool.name} is running. Its results will come by themselves: do not wait for them, and do not call it again.`,
+    };
+  }
+
+  /** False: it does not run. True: it has ended, or was given up after a second. */
+  async stop(name: string): Promise<boolean> {
+    const running = this.#running.get(name);
+    if (running === undefined) return false;
+    await this.#stop(name, running);
+    return true;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#running].map(([name, running]) => this.#stop(name, running)));
+  }
+
+  async #stop(name: string, running: Running): Promise<void> {
+    const { clock, log, listener } = this.#options;
+    this.#running.delete(name);
+    this.#ending.add(running);
+    running.isStopped = true;
+    running.input?.close();
+    running.controller.abort(new Error('the tool was stopped'));
+    listener.ended(name, true);
+    try {
+      await withinTime(running.over, { clock, delayMs: STREAMING_STOP_MAX_MS });
+    } catch {
+      log.warn({ tool: name }, 'a streaming tool did not end when it was stopped');
+    }
+    this.#ending.delete(running);
+  }
+
+  #feed(input: 'sound' | 'image', frame: () => Parameters<InputTap['push']>[0]): void {
+    for (const running of this.#running.values()) {
+      if (running.tool.input === input) running.input?.push(frame());
+    }
+  }
+
+  /** Never rejects. */
+  async #run(running: Running, args: unknown, scope: CallScope): Promise<void> {
+    const { tool, controller } = running;
+    const { listener, log } = this.#options;
+    const name = tool.name;
+    let source: AsyncIterator<unknown> | undefined;
+    try {
+      source = iteratorOf(await tool.execute(args, scope.ctx));
+      const { signal } = controller;
+      const stopped = new Promise<{ done: true }>((resolve) => {
+        signal.addEventListener('abort', () => resolve({ done: true }), { once: true });
+      });
+      while (!signal.aborted) {
+        const step = await Promise.race([source.next(), stopped]);
+        this.#tellChanges(scope);
+        if (step.done === true || running.isStopped) break;
+        this.#tellValue(tool, step.value);
+      }
+    } catch (error) {
+      if (!running.isStopped) {
+        log.warn({ tool: name, pii: { cause: errorText(error) } }, 'a streaming tool failed');
+        listener.update({ replaces: name, text: `${name} has failed and is over.`, interrupts: false });
+      }
+    }
+    // A generator that still works on its next value ends when it has it; who stops it waits for that, for a second.
+    try {
+      await source?.return?.();
+    } catch (error) {
+      log.warn({ tool: name, pii: { cause: errorText(error) } }, 'a streaming tool failed at its end');
+    }
+    this.#tellChanges(scope);
+    scope.close();
+    running.input?.close();
+    if (this.#running.get(name) === running) {
+      this.#running.delete(name);
+      listener.ended(name, false);
+    }
+  }
+
+  #tellValue({ name, interrupts }: Tool, value: unknown): void {
+    const told = typeof value === 'string' ? value : JSON.stringify(responseOf(value));
+    const text = `${name} reports: ${told}`.slice(0, UPDATE_MAX_CHARS);
+    this.#options.listener.update({ replaces: name, text, interrupts });
+  }
+
+  #tellChanges(scope: CallScope): void {
+    const actions = scope.takeActions();
+    const isChanged = [actions.stateDelta, actions.artifactDelta].some(
+      (delta) => Object.keys(delta).length > 0,
+    );
+    if (isChanged) this.#options.listener.changed(actions);
+  }
+}
+
+function iteratorOf(value: unknown): AsyncIterator<unknown> {
+  if (typeof value === 'object' && value !== null && Symbol.asyncIterator in value)
+    return (value as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+  throw new TypeError('it returned no async generator');
+}

@@ -1,0 +1,227 @@
+/**
+ * The function calls of one run, from the model's message to the answer: told as an event, carried out side by side,
+ * each result told as it comes, and answered exactly once, or never if the model withdraws it. Nothing here waits: sound,
+ * words and interruptions go on meanwhile. What a call does is `ToolWork`'s business.
+ */
+import type { Clock } from '../clock.js';
+import { NO_ACTIONS, type EventActions, type Part } from '../event/event.js';
+import type { FunctionCall, FunctionResponse } from '../model/live-connection.js';
+import type { Log } from '../observe/log.js';
+import { TOOL_CALL_IDS_MAX, TOOL_CALLS_OPEN_MAX } from '../tool-limits.js';
+import type { ModelUpdate } from './model-updates.js';
+import { ToolGroup } from './tool-group.js';
+import { errorResponse, isEmpty, isError } from './tool-result.js';
+import type { CallOutcome, CallRef, ToolWork, WorkListener } from './tool-work.js';
+
+export interface ToolEvents {
+  called(
+    functionCalls: readonly FunctionCall[],
+    options: {
+      readonly parts?: readonly Part[] | undefined;
+      readonly longRunningToolIds?: readonly string[];
+    },
+  ): void;
+  /** `isPending`: another response of the same id follows. */
+  responded(
+    functionResponses: readonly FunctionResponse[],
+    options: { readonly actions: EventActions; readonly isPending?: boolean },
+  ): void;
+  /** The model withdrew them: they are not answered. */
+  withdrawn(calls: readonly CallRef[]): void;
+  changed(actions: EventActions): void;
+}
+
+/** The run's side of it. */
+export interface ToolHost {
+  readonly events: ToolEvents;
+  /** One frame for the model. */
+  answer(functionResponses: readonly FunctionResponse[]): void;
+  /** For the model, at its next pause. */
+  update(update: ModelUpdate): void;
+  /** What such an update said is not told any more. */
+  forgetUpdate(replaces: string): void;
+  /** A tool has ended the conversation; its result is told already. */
+  endInvocation(): void;
+}
+
+export interface ToolCallsOptions {
+  readonly host: ToolHost;
+  /** Made with what hears of it. */
+  readonly work: (listener: WorkListener) => ToolWork;
+  readonly autoExecute: boolean;
+  readonly autoRespond: boolean;
+  readonly responses: 'group' | 'each';
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly log: Log;
+}
+
+interface OpenCall {
+  readonly call: FunctionCall;
+  readonly group: ToolGroup;
+  readonly controller: AbortController;
+  state: 'running' | 'withdrawn';
+}
+
+export class ToolCalls {
+  readonly #options: ToolCallsOptions;
+  readonly #work: ToolWork;
+  readonly #open = new Map<string, OpenCall>();
+  /** In order of age. */
+  readonly #seen = new Set<string>();
+  /** What this turn's calls with an empty result asked for. */
+  readonly #emptyThisTurn = new Set<string>();
+  #isClosed = false;
+
+  constructor(options: ToolCallsOptions) {
+    this.#options = options;
+    const { host } = options;
+    this.#work = options.work({
+      update: (update) => this.#isClosed || host.update(update),
+      ended: (replaces, isStopped) => isStopped && host.forgetUpdate(replaces),
+      changed: (actions) => this.#isClosed || host.events.changed(actions),
+      settled: (call, outcome) => this.#settleLate(call, outcome),
+    });
+  }
+
+  get work(): ToolWork {
+    return this.#work;
+  }
+
+  counts(): Readonly<Record<string, number>> {
+    return { tools: this.#open.size, ...this.#work.counts() };
+  }
+
+  /** One message of the model. Resolves with every answer when the last is given. */
+  async dispatch(
+    functionCalls: readonly FunctionCall[],
+    parts?: readonly Part[],
+  ): Promise<readonly FunctionResponse[]> {
+    const { host, autoExecute, autoRespond, responses, log } = this.#options;
+    const calls = functionCalls.filter(({ id }) => this.#isNew(id));
+    if (calls.length < functionCalls.length)
+      log.warn({}, 'the model sent a function call twice: it is not run again');
+    if (calls.length === 0 || this.#isClosed) return [];
+    const longRunningToolIds = calls.filter(({ name }) => this.#work.isLongRunning(name)).map(({ id }) => id);
+    host.events.called(calls, { parts, longRunningToolIds });
+    if (!autoExecute) return [];
+    const group = new ToolGroup({
+      calls,
+      isEach: responses === 'each',
+      answer: (answered) => autoRespond && host.answer(answered),
+    });
+    for (const call of calls) void this.#carryOut(call, group);
+    return group.done;
+  }
+
+  /** The model does not want them any more. What they have done by then is told when it is known. */
+  withdraw(ids: readonly string[]): void {
+    const withdrawn = ids.flatMap((id) => {
+      const open = this.#open.get(id);
+      return open?.state === 'running' ? open : [];
+    });
+    if (withdrawn.length === 0) return;
+    for (const open of withdrawn) open.state = 'withdrawn';
+    this.#options.host.events.withdrawn(withdrawn.map(({ call }) => call));
+    for (const { call, group, controller } of withdrawn) {
+      group.withdraw(call.id);
+      controller.abort(new Error('the call was withdrawn'));
+    }
+  }
+
+  /** The caller has said something new: the same call may be meant anew. */
+  onCallerTurn(): void {
+    this.#emptyThisTurn.clear();
+  }
+
+  /** The run is over. Calls without a result are told as such, so that none stands in the history unanswered. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const open of this.#open.values()) {
+      this.#tell(open.call, {
+        ...NO_OUTCOME,
+        response: errorResponse('The conversation ended before it was done.'),
+      });
+      open.group.withdraw(open.call.id);
+      open.controller.abort(new Error('the conversation is over'));
+    }
+    this.#open.clear();
+    await this.#work.close();
+  }
+
+  async #carryOut(call: FunctionCall, group: ToolGroup): Promise<void> {
+    const open: OpenCall = { call, group, controller: new AbortController(), state: 'running' };
+    const refusal = this.#refusalOf(call);
+    this.#open.set(call.id, open);
+    const outcome = refusal ?? (await this.#work.carryOut(call, open.controller.signal));
+    if (this.#isClosed) return;
+    this.#open.delete(call.id);
+    this.#tell(call, outcome);
+    if (open.state === 'withdrawn') this.#tellWithdrawn(call, outcome);
+    else this.#answer(open, outcome);
+    if (outcome.endInvocation) this.#options.host.endInvocation();
+  }
+
+  #answer({ call, group }: OpenCall, outcome: CallOutcome): void {
+    if (outcome.kind === 'done' && isEmptyOutcome(outcome)) this.#emptyThisTurn.add(nameOf(call));
+    const { id, name } = call;
+    group.settle({ id, name, response: outcome.response }, outcome.kind !== 'done');
+  }
+
+  #tell({ id, name }: CallRef, { response, actions, kind }: CallOutcome): void {
+    const isPending = kind === 'pending';
+    this.#options.host.events.responded([{ id, name, response }], { actions, isPending });
+  }
+
+  /** What the model took back may have been done all the same: it has to know. */
+  #tellWithdrawn({ name }: CallRef, { ran, response }: CallOutcome): void {
+    if (!ran || isError(response)) return;
+    const text = `${name} was withdrawn, but it had been carried out already. Its result: ${JSON.stringify(response)}`;
+    this.#options.host.update({ text, interrupts: false });
+  }
+
+  #settleLate(call: CallRef, outcome: CallOutcome): void {
+    if (this.#isClosed) return;
+    this.#tell(call, outcome);
+    const text = `The result of ${call.name}, which was pending, is there: ${JSON.stringify(outcome.response)}`;
+    this.#options.host.update({ text, interrupts: false });
+    if (outcome.endInvocation) this.#options.host.endInvocation();
+  }
+
+  #refusalOf(call: FunctionCall): CallOutcome | undefined {
+    if (this.#open.size >= TOOL_CALLS_OPEN_MAX) {
+      const response = errorResponse(`${call.name} was not run: too many calls are being carried out.`);
+      return { ...NO_OUTCOME, response };
+    }
+    if (!this.#emptyThisTurn.has(nameOf(call))) return undefined;
+    const message = 'It was run a moment ago and had nothing to report. Do not call it again.';
+    return { ...NO_OUTCOME, response: { status: 'done', result: null, retryable: false, message } };
+  }
+
+  #isNew(id: string): boolean {
+    if (this.#seen.has(id)) return false;
+    this.#seen.add(id);
+    for (const oldest of this.#seen) {
+      if (this.#seen.size <= TOOL_CALL_IDS_MAX) break;
+      this.#seen.delete(oldest);
+    }
+    return true;
+  }
+}
+
+const NO_OUTCOME = { kind: 'done', actions: NO_ACTIONS, ran: false, endInvocation: false } as const;
+
+/** The same call: name and arguments, in whatever order they stand. */
+function nameOf({ name, args }: FunctionCall): string {
+  return JSON.stringify([name, args], (_key, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
+}
+
+/** Wrapped or not, it says nothing. */
+function isEmptyOutcome({ response }: CallOutcome): boolean {
+  const keys = Object.keys(response);
+  return isEmpty(response) || (keys.length === 1 && keys[0] === 'result' && isEmpty(response['result']));
+}

@@ -1,0 +1,50 @@
+/**
+ * What becomes of one function call, apart from the protocol around it: guards, handler, ledger and workers behind one
+ * method, so that a replay can put what was recorded in their place.
+ */
+import type { EventActions, FunctionCall } from '../event/event.js';
+import type { ModelUpdate } from './model-updates.js';
+import type { Response } from './tool-result.js';
+
+export interface CallOutcome {
+  /** `pending`: settled later, by id. `streaming`: values follow. Both are answered at once, in a frame of their own. */
+  readonly kind: 'done' | 'pending' | 'streaming';
+  readonly response: Response;
+  readonly actions: EventActions;
+  /** The handler was begun: something may have been done. */
+  readonly ran: boolean;
+  /** The conversation ends with it. */
+  readonly endInvocation: boolean;
+}
+
+/** What comes of a call beside its answer, and after it. */
+export interface WorkListener {
+  /** For the model, at the next pause. */
+  update(update: ModelUpdate): void;
+  /** A streaming tool was stopped, or is over: what it said last is not told any more, if `isStopped`. */
+  ended(replaces: string, isStopped: boolean): void;
+  /** State or artifacts were changed with no answer to tell it. */
+  changed(actions: EventActions): void;
+  /** The result of a call that was answered as pending. */
+  settled(functionCall: CallRef, outcome: CallOutcome): void;
+}
+
+export type CallRef = Required<Pick<FunctionCall, 'id' | 'name'>>;
+
+export interface WorkCall extends CallRef {
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+export interface ToolWork {
+  /** Never rejects. Ends soon after `signal` aborts, whatever the handler does. */
+  carryOut(call: WorkCall, signal: AbortSignal): Promise<CallOutcome>;
+  /** Whether the call is answered before its work is over, as far as its declaration says. */
+  isLongRunning(name: string): boolean;
+  /** Copies of the caller's sound are wanted: 20 ms of PCM16 at 16 kHz. Not kept. */
+  readonly wantsSound: boolean;
+  onSound(pcm16k: Uint8Array): void;
+  onImage(mimeType: string, image: Uint8Array): void;
+  counts(): Readonly<Record<string, number>>;
+  /** The run is over: streaming tools are stopped, what was begun is told to stop. Resolves when they have ended, or had their time. */
+  close(): Promise<void>;
+}
