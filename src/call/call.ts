@@ -88,7 +88,7 @@ export class Call {
     this.#run = new RunEvents({
       invocationId: this.identity.invocationId,
       agentName: agent.name,
-      clock: deps.clock,
+      clock: { nowMs: () => this.#clock.realMs(), wallMs: () => this.#clock.wallMs() },
       onFault: (error) =>
         deps.log.error({ callSid: this.callSid, cause: errorText(error) }, 'a listener of the run failed'),
     });
@@ -104,7 +104,6 @@ export class Call {
       observer: deps.observer,
       prompts: deps.prompts,
       greetingProtectionMs: deps.greetingProtectionMs,
-      modelName: () => deps.modelName,
       run: this.#run,
       isContinued: history.length > 0,
       events: {
@@ -340,7 +339,7 @@ export class Call {
       case 'toolCall':
         return this.#onToolCall(event.functionCalls);
       case 'usageMetadata':
-        return this.#conversation.onUsage(event.usage);
+        return this.#run.used(event.usage);
       default:
         return this.#apply(event);
     }
@@ -421,11 +420,7 @@ export class Call {
   #onToolCall(functionCalls: readonly FunctionCall[]): void {
     const spoken = this.#conversation.hasSpokenThisTurn || !this.#conversation.isSilent;
     this.#conversation.onToolCall();
-    const { responses, ends } = answerTools(
-      functionCalls,
-      this.#conversation.takeNote(),
-      this.#deps.observer,
-    );
+    const { responses, ends } = answerTools(functionCalls, this.#conversation.takeNote());
     this.#run.called(functionCalls);
     this.#run.responded(responses);
     this.#link.model?.sendToolResponse(responses);

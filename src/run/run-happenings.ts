@@ -35,6 +35,8 @@ export class RunHappenings {
         return this.#ofEvent(item);
       case 'ready':
         return [{ kind: 'ready' }];
+      case 'asked':
+      case 'used':
       case 'over':
         return [];
     }
