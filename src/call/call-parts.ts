@@ -67,7 +67,7 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
   const tap = deps.openTap?.(identity, clock);
   if (tap !== undefined) clock.onStall = (dueMs, nowMs) => tap.stalled(dueMs, nowMs);
   if (setUp.request !== undefined) tap?.webhook(setUp.request);
-  const run = openRun(setUp);
+  const run = openRun(setUp, clock);
   const timers = new CallTimers<CallTimerName>(clock, (name) => host.onTimer(name));
   const conversation = makeConversation(setUp, host, { clock, run });
   const link = makeLink(setUp, host, { conversation, run });
@@ -105,12 +105,12 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
   return { clock, tap, run, timers, conversation, link, idle, line, functionCalls, effects };
 }
 
-function openRun({ identity, agent, deps, history = [] }: CallSetUp): RunEvents {
+function openRun({ identity, agent, deps, history = [] }: CallSetUp, clock: CallClock): RunEvents {
   const { callSid, invocationId } = identity;
   const run = new RunEvents({
     invocationId,
     agentName: agent.name,
-    clock: deps.clock,
+    clock: { nowMs: () => clock.realMs(), wallMs: () => clock.wallMs() },
     onFault: (error) => deps.log.error({ callSid, cause: errorText(error) }, 'a listener of the run failed'),
   });
   deps.openRun?.(identity, run.stream, history);
@@ -127,7 +127,6 @@ function makeConversation(
     observer: deps.observer,
     prompts: deps.prompts,
     greetingProtectionMs: deps.greetingProtectionMs,
-    modelName: () => deps.modelName,
     run,
     isContinued: history.length > 0,
     events: {

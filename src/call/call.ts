@@ -276,7 +276,7 @@ export class Call {
       case 'toolCall':
         return this.#functionCalls.onToolCall(event.functionCalls);
       case 'usageMetadata':
-        return this.#conversation.onUsage(event.usage);
+        return this.#run.used(event.usage);
       default:
         return this.#apply(event);
     }
