@@ -40,6 +40,18 @@ export const STREAMING_STOP_MAX_MS = 1_000;
 /** Of one value of a streaming tool, as text. */
 export const UPDATE_MAX_CHARS = 4_000;
 
+/** Of the caller's sound that a model could not take during a call: what it gets afterwards. */
+export const HELD_SOUND_MAX_MS = 1_000;
+
+/** Texts that wait while a model must get nothing. */
+export const HELD_TEXTS_MAX = 64;
+
+/** A farewell before a transfer begins within this, or none is waited for. */
+export const TRANSFER_START_MAX_MS = 3_000;
+
+/** When a tool ends the conversation, what is being said is heard for this long at most. */
+export const FAREWELL_CAP_MS = 3_000;
+
 /** What waits for a pause: one of each streaming tool, and follow-ups of others. The oldest goes. */
 export const UPDATES_WAITING_MAX = 32;
 

@@ -111,6 +111,12 @@ export class CallRegistry implements VoiceDoor, CallBook {
     return ended.owesApology ? { kind: 'apology' } : { kind: 'hangup' };
   }
 
+  /** The call is over here, whoever has spoken with the caller since. */
+  onHandoff(callSid: CallSid, isAnswered: boolean, request: WebhookRequest): VoiceAnswer {
+    (this.#calls.get(callSid) ?? this.#ended.get(callSid)?.trail)?.enter(request);
+    return isAnswered ? { kind: 'hangup' } : { kind: 'nobodyAnswered' };
+  }
+
   onStatus(callSid: CallSid, status: CallStatus, request: WebhookRequest): void {
     const call = this.#calls.get(callSid);
     (call ?? this.#ended.get(callSid)?.trail)?.enter(request);

@@ -6,6 +6,10 @@ export const END_REASONS = [
   'caller_hangup',
   /** The agent called `end_call` and its goodbye was heard. */
   'agent_ended',
+  /** A tool connected the caller with a human. */
+  'transferred',
+  /** A limit of the agent's own: turns, tokens or minutes. */
+  'cost_limit',
   /** An operator ended it over HTTP. */
   'operator_hangup',
   'max_duration',

@@ -16,6 +16,8 @@ export type ConversationEvent =
   | { readonly type: 'turnComplete' }
   | { readonly type: 'toolCall'; readonly functionCalls: readonly FunctionCall[] }
   | { readonly type: 'toolCallCancellation'; readonly ids: readonly string[] }
+  /** Something came of a tool. */
+  | { readonly type: 'toolHappened'; readonly run: () => void }
   | { readonly type: 'usageMetadata'; readonly usage: UsageMetadata };
 
 export interface LiveEventsCall {
