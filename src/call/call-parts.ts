@@ -23,6 +23,7 @@ import { IdleWatch } from './idle-watch.js';
 import { callerSilent } from './line-texts.js';
 import type { ConversationEvent } from './live-events.js';
 import { ModelLink } from './model-link.js';
+import { RefusedTurns } from './refused-turns.js';
 
 export interface CallSetUp {
   readonly identity: CallIdentity;
@@ -59,6 +60,7 @@ export interface CallParts {
   readonly idle: IdleWatch;
   readonly line: CallLine;
   readonly functionCalls: FunctionCalls;
+  readonly refusedTurns: RefusedTurns;
   readonly effects: CallEffects;
 }
 
@@ -111,7 +113,8 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     onNoStream: () => host.post({ type: 'streamClosed' }),
     onFinish: (reason) => host.finish(reason),
   });
-  return { clock, tap, run, timers, conversation, link, idle, line, functionCalls, effects };
+  const refusedTurns = new RefusedTurns({ run, explain: () => effects.explainRefusal() });
+  return { clock, tap, run, timers, conversation, link, idle, line, functionCalls, refusedTurns, effects };
 }
 
 function openRun({ identity, agent, deps, history = [] }: CallSetUp, clock: CallClock): RunEvents {
@@ -182,11 +185,15 @@ function makeLink(
     connectLive: deps.connectLive,
     log: deps.log,
     onReady: (model) => host.onModelReady(model),
-    onFailed: () => host.guard(() => host.post({ type: 'modelFailed' })),
+    onFailed: () =>
+      host.guard(() => {
+        run.failed('model_unreachable', 'The model could not be reached.');
+        host.post({ type: 'modelFailed' });
+      }),
     onGone: (lost) => {
       conversation.detachModel(lost);
       if (!lost) return;
-      run.failed('model_lost', 'The connection to the model was lost.', { fatal: true });
+      run.failed('model_lost', 'The connection to the model was lost.');
       host.post({ type: 'modelClosed' });
     },
   });

@@ -143,8 +143,9 @@ export class CallRegistry implements VoiceDoor, CallBook {
     if (this.#draining === undefined && this.hasRoom) return this.#web.open(caller, stream, history);
     this.#log.warn({ cause: this.#whyFull, calls: this.#count }, 'a web client was refused: busy');
     this.#observer.onCallEnded('web', 'busy', 0);
-    const refused = this.draining ? 'the server is stopping' : 'the server is full: try again later';
-    return { code: 'run_refused', refused };
+    return this.draining
+      ? { code: 'server_draining', refused: 'the server is stopping' }
+      : { code: 'run_refused', refused: 'the server is full: try again later' };
   }
 
   /** A web client that comes back to its conversation, also when draining; undefined where there is none. */

@@ -27,7 +27,7 @@ import { type CallEvent, type CallState, INITIAL_CALL_STATE, transition } from '
 import type { CallTimers } from './call-timers.js';
 import { CallTrail } from './call-trail.js';
 import type { Conversation } from './conversation.js';
-import { type EndReason, EXPLAINED_ENDS } from './end-reason.js';
+import { type EndReason, EXPLAINED_ENDS, FAILED_ENDS } from './end-reason.js';
 import type { FunctionCalls } from './function-calls.js';
 import type { IdleWatch } from './idle-watch.js';
 import { keyPressed } from './line-texts.js';
@@ -35,6 +35,7 @@ import { liveSetup } from './live-setup.js';
 import { Mailbox } from './mailbox.js';
 import { type ConversationEvent, liveListener } from './live-events.js';
 import type { ModelLink } from './model-link.js';
+import type { RefusedTurns } from './refused-turns.js';
 
 export interface CallOptions extends CallSetUp {
   /** Called once, when nothing of the call is alive any more. */
@@ -59,6 +60,7 @@ export class Call {
   #isRemembering = false;
   readonly #link: ModelLink;
   readonly #functionCalls: FunctionCalls;
+  readonly #refusedTurns: RefusedTurns;
   readonly #effects: CallEffects;
   readonly #announcedWallMs: number;
   #endedAtMs: number | undefined;
@@ -93,6 +95,7 @@ export class Call {
     this.#idle = parts.idle;
     this.#line = parts.line;
     this.#functionCalls = parts.functionCalls;
+    this.#refusedTurns = parts.refusedTurns;
     this.#effects = parts.effects;
   }
 
@@ -283,7 +286,7 @@ export class Call {
       case 'generationComplete':
         return this.#onTurnOver(() => this.#conversation.onGenerationComplete());
       case 'turnComplete':
-        return this.#onTurnOver(() => this.#conversation.onTurnComplete());
+        return this.#onTurnComplete(event.reason);
       case 'toolCall':
         return this.#functionCalls.onToolCall(event.functionCalls);
       case 'toolCallCancellation':
@@ -302,6 +305,13 @@ export class Call {
     run();
     this.#apply({ type: 'agentTurnOver', spoken, heard: this.#conversation.isSilent });
     this.#functionCalls.tellUpdate();
+  }
+
+  #onTurnComplete(reason: string | undefined): void {
+    const wasHeard = this.#conversation.hasSpokenThisTurn || this.#conversation.isTurnCut;
+    this.#onTurnOver(() => this.#conversation.onTurnComplete());
+    const mayExplain = this.#state.name === 'live' && this.#line.isOpen && !wasHeard;
+    this.#refusedTurns.onTurnComplete(reason, mayExplain);
   }
 
   #apply(event: CallEvent): void {
@@ -381,6 +391,8 @@ export class Call {
     const stream = this.#line.end();
     void this.#functionCalls.close();
     this.#conversation.close();
+    const failure = FAILED_ENDS[reason];
+    if (failure !== undefined) this.#run.failed(reason, failure, { fatal: true });
     this.#run.over();
     stream?.close();
     this.#timers.disarmAll();

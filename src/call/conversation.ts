@@ -337,6 +337,11 @@ export class Conversation {
     return this.#agent.current?.hasSound ?? false;
   }
 
+  /** Whether the model's open turn was cut, and its `turnComplete` is still to come. */
+  get isTurnCut(): boolean {
+    return this.#agent.isTurnCut;
+  }
+
   get turn(): 'listening' | 'thinking' | 'speaking' {
     if (!this.#playout.isSilent) return 'speaking';
     return this.#agent.current === undefined ? 'listening' : 'thinking';
