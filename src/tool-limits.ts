@@ -97,5 +97,9 @@ export const MEMORY_RECALLED_MAX = 20;
 /** Calls of one session that wait for a person or a slow job. */
 export const PENDING_CALLS_MAX = 100;
 
+/** Rows of one page of what waits, and of the ledger; bounded in bytes as a page of events is. */
+export const PENDING_PAGE_MAX = 100;
+export const LEDGER_PAGE_MAX = 200;
+
 assert(GUARD_TIMEOUT_MS < TOOL_TIMEOUT_MS, 'a guard decides before a handler gives up');
 assert(MEMORY_RECALLED_MAX <= MEMORY_FACTS_MAX, 'what is recalled was kept');
