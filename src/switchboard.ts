@@ -267,6 +267,7 @@ function createHttpServer(config: Config, parts: HttpParts): Server {
       debug: config.EARSHOT_DEBUG,
       runs,
       store,
+      decide: store && ((id, decision) => store.decidePendingCall(id, decision)),
       log,
     }),
   );

@@ -195,10 +195,8 @@ function accounts(rig: ContractRig): void {
     expect((await claim('b', 2)).kind).toBe('refused');
     expect((await claim('b', max)).kind).toBe('refused');
     expect((await claim('b', 1)).kind).toBe('claimed');
-    expect((await everyEntry(store)).map(({ amount }) => amount?.amountMinor).toSorted()).toEqual([
-      1,
-      max - 1,
-    ]);
+    const amounts = (await everyEntry(store)).map(({ amount }) => amount?.amountMinor);
+    expect(new Set(amounts)).toEqual(new Set([1, max - 1]));
   });
 }
 
@@ -270,7 +268,7 @@ function concurrency(rig: ContractRig): void {
           const watching = watch(store);
           await Promise.all(writers.map((moves, at) => play(servers[at % 2]!, moves, told)));
           expect(await watching.stop()).toBeLessThanOrEqual(100);
-          told.compare(await everyEntry(store));
+          expect(told.differences(await everyEntry(store))).toEqual([]);
           await rig.close();
         },
       ),
@@ -311,14 +309,16 @@ class Tally {
     this.#keys.set(key, counts);
   }
 
-  /** Each claim was released, or is what the ledger has; and what was settled is done, once. */
-  compare(entries: readonly LedgerEntry[]): void {
-    for (const key of ['k1', 'k2', 'k3', 'k4']) {
+  /** Where it is not so that each claim was released or is what the ledger has, and that what was settled is done, once. */
+  differences(entries: readonly LedgerEntry[]): string[] {
+    return ['k1', 'k2', 'k3', 'k4'].flatMap((key) => {
       const { claimed = 0, released = 0, settled = 0 } = this.#keys.get(key) ?? {};
-      const entry = entries.find((one) => one.key === key);
-      expect({ key, left: claimed - released }).toEqual({ key, left: entry === undefined ? 0 : 1 });
-      expect({ key, settled }).toEqual({ key, settled: entry?.state === 'done' ? 1 : 0 });
-    }
+      const state = entries.find((one) => one.key === key)?.state;
+      const isAlike =
+        claimed - released === (state === undefined ? 0 : 1) && settled === (state === 'done' ? 1 : 0);
+      const told = `${claimed} claimed, ${released} released, ${settled} settled`;
+      return isAlike ? [] : [`${key}: ${told}, and it is ${state ?? 'not there'}`];
+    });
   }
 }
 
