@@ -23,6 +23,7 @@ const LEAVES = [
   'errors.ts',
   'loopback.ts',
   'package-root.ts',
+  'tool-limits.ts',
 ];
 /** Parts that browsers load: no builtins and no packages, types included. */
 const BROWSER_PARTS = new Set(['client']);
@@ -59,6 +60,7 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   call: { values: [...LEAVES, 'event', ...MEDIA, 'observe'], types: ['config.ts', 'console'] },
   // A recorder knows the edges by their taps only.
   fixture: { values: LEAVES, types: ['observe'] },
+  tool: { values: [...LEAVES, 'event', 'agent'], types: ['store', 'observe', 'model'] },
   run: { values: [...LEAVES, 'event', 'model', 'agent', 'store', 'wire'], types: ['observe', 'client'] },
   console: { values: [...LEAVES, 'store', 'observe', 'wire'], types: ['agent', 'config.ts', 'event'] },
   // Runs in browsers: nothing but itself.
