@@ -1,0 +1,71 @@
+/**
+ * State of one run: what the session held when it began, and what its tools have changed since. All tools see a change at
+ * once; it is stored with the event that tells the result of the tool that made it.
+ */
+import type { JsonObject } from '../event/event.js';
+import { STATE_KEY_MAX_CHARS } from '../tool-limits.js';
+
+export class RunState {
+  readonly #values = new Map<string, unknown>();
+
+  constructor(stored: JsonObject) {
+    for (const [key, value] of Object.entries(stored)) this.#values.set(key, frozen(value));
+  }
+
+  /** Everything, as JSON: for what cannot look keys up here. */
+  snapshot(): JsonObject {
+    return Object.fromEntries(this.#values);
+  }
+
+  apply(delta: JsonObject): void {
+    for (const [key, value] of Object.entries(delta)) this.#values.set(checkedKey(key), frozen(value));
+  }
+
+  /**
+   * As one tool sees it. Values come out frozen: a change is an assignment of a key, which `changed` is told of.
+   * @throws TypeError for what is no JSON; `changed` may throw, too.
+   */
+  view(changed: (key: string, value: unknown) => void): Record<string, unknown> {
+    const values = this.#values;
+    const set = (key: string | symbol, value: unknown): true => {
+      const name = checkedKey(key);
+      const kept = frozen(value === undefined ? null : value);
+      changed(name, kept);
+      values.set(name, kept);
+      return true;
+    };
+    return new Proxy<Record<string, unknown>>(Object.create(null) as Record<string, unknown>, {
+      get: (_target, key) => (typeof key === 'string' ? (values.get(key) ?? undefined) : undefined),
+      has: (_target, key) => typeof key === 'string' && (values.get(key) ?? undefined) !== undefined,
+      set: (_target, key, value) => set(key, value),
+      // There is no row to take away: a key that is null is one that is not there.
+      deleteProperty: (_target, key) => set(key, null),
+      ownKeys: () => [...values.keys()].filter((key) => values.get(key) !== null),
+      getOwnPropertyDescriptor: (_target, key) =>
+        typeof key === 'string' && (values.get(key) ?? undefined) !== undefined
+          ? { value: values.get(key), enumerable: true, configurable: true, writable: true }
+          : undefined,
+      defineProperty: (_target, key, { value }) => set(key, value),
+    });
+  }
+}
+
+function checkedKey(key: string | symbol): string {
+  if (typeof key !== 'string' || key === '') throw new TypeError('state: a key is text');
+  if (key.length > STATE_KEY_MAX_CHARS)
+    throw new TypeError(`state: a key has at most ${STATE_KEY_MAX_CHARS} characters`);
+  return key;
+}
+
+/** A copy as JSON keeps it, frozen throughout. */
+function frozen(value: unknown): unknown {
+  const json = JSON.stringify(value);
+  if (json === undefined) throw new TypeError('state: a value must be JSON');
+  return freeze(JSON.parse(json));
+}
+
+function freeze(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const inner of Object.values(value)) freeze(inner);
+  return Object.freeze(value);
+}
