@@ -85,6 +85,25 @@ export const CONTEXT_EVENTS_MAX = 1_000;
 
 /** Worker threads of one server for tools that ask for one; calls beyond it wait. */
 export const TOOL_WORKERS_MAX = 4;
+/** Calls that wait for one of them, of all runs; the next one is refused. A call that waits longer than its tool's
+ * `timeoutMs` is over before it began, and a longer queue would only hold more of those. */
+export const TOOL_WORKER_CALLS_WAITING_MAX = 64;
+/** JavaScript heap of each: a report over some hundred thousand rows, and four of them beside a server of 200 MB. Buffers
+ * are outside of it. */
+export const TOOL_WORKER_HEAP_MAX_MB = 256;
+/** The newest events that go with a call, as JSON. More would cost the loop that sends sound milliseconds a call. */
+export const TOOL_WORKER_EVENTS_MAX_CHARS = 256_000;
+/** What a call changed of the state, as JSON; read by the loop that sends sound. */
+export const TOOL_WORKER_STATE_MAX_CHARS = 256_000;
+/** Secrets that one call waits for at once. */
+export const TOOL_WORKER_SECRETS_WAITING_MAX = 64;
+/** What a call prints, as far as it goes to the log; the rest is read and dropped. */
+export const TOOL_WORKER_PRINTED_MAX_CHARS = 4_000;
+/** A worker that has carried out calls takes the next one within milliseconds. One that does not is held by what an earlier
+ * call has left behind, and is replaced; long beside the waits of a busy machine. */
+export const TOOL_WORKER_TAKE_MAX_MS = 5_000;
+/** How long closing waits for threads to end: JavaScript ends at once, a system call when it returns. */
+export const TOOL_WORKERS_CLOSE_MAX_MS = 1_000;
 
 /** A run's tools wait for what its session holds no longer than this; what cannot be read is no empty state. */
 export const SESSION_READ_MAX_MS = 5_000;
@@ -102,4 +121,5 @@ export const PENDING_PAGE_MAX = 100;
 export const LEDGER_PAGE_MAX = 200;
 
 assert(GUARD_TIMEOUT_MS < TOOL_TIMEOUT_MS, 'a guard decides before a handler gives up');
+assert(TOOL_WORKER_TAKE_MAX_MS < TOOL_TIMEOUT_MS, 'a held worker is replaced before its next call gives up');
 assert(MEMORY_RECALLED_MAX <= MEMORY_FACTS_MAX, 'what is recalled was kept');

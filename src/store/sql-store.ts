@@ -100,6 +100,11 @@ export class SqlStore implements Store {
     });
   }
 
+  async readState(session: SessionKey): Promise<JsonObject> {
+    checkSession(session);
+    return this.#transactions.direct((db) => readState(db, session));
+  }
+
   async listSessions(
     filter: { readonly appName?: string; readonly userId?: string },
     page: PageRequest<string> = {},

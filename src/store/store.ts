@@ -93,6 +93,8 @@ export interface Store extends Ledger, PendingCalls, Memory {
   /** Makes a session with an initial state, its keys by their prefixes. `false`: it is there already, and nothing changed. */
   createSession(session: SessionKey, state?: JsonObject): Promise<boolean>;
   getSession(session: SessionKey): Promise<StoredSession | undefined>;
+  /** State alone, whether the session is there or not: the user's and the app's keys are theirs. */
+  readState(session: SessionKey): Promise<JsonObject>;
   /** Newest first. Without `userId` those of all users of the app, without `appName` those of all apps. */
   listSessions(
     filter: { readonly appName?: string; readonly userId?: string },
