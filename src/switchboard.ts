@@ -32,6 +32,7 @@ import { safeObserver } from './observe/call-observer.js';
 import type { Log } from './observe/log.js';
 import { type Metrics, createMetrics } from './observe/metrics.js';
 import { packageVersion } from './package-root.js';
+import { forgettingStore } from './run/forgetting-store.js';
 import { Runs } from './run/runs.js';
 import { TextRuns } from './run/text-runs.js';
 import type { EventWriter } from './store/event-writer.js';
@@ -111,7 +112,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     calls,
     media,
     live,
-    store: keeping?.store,
+    store: keeping && deletableStore(keeping.store, calls, runs),
     runs: {
       start: textRuns && ((request, signal) => textRuns.start(request, signal)),
       broadcastOf: (callSid) => runs.broadcastOf(callSid),
@@ -142,6 +143,14 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       metrics.close();
     },
   };
+}
+
+/** What is deleted by a route is not kept in memory either. */
+function deletableStore(store: Store, calls: CallRegistry, runs: Runs): Store {
+  return forgettingStore(store, (deleted) => {
+    calls.forget(deleted);
+    runs.forget(deleted);
+  });
 }
 
 function createSwitchboardMetrics({ agents, model, keeping }: SwitchboardOptions): Metrics {
