@@ -375,6 +375,8 @@ export const STORE_RETRY_MAX_MS = 2_000;
 export const STORE_PATIENCE_MS = 60_000;
 /** While the store has been silent for this long, whoever watches is told: longer than a busy disk, shorter than a caller's turn. */
 export const STORE_SILENCE_TOLD_MS = 2_000;
+/** A server that starts waits this long for a database that is not up yet; a container's is within seconds. */
+export const STORE_START_MAX_MS = 30_000;
 /** Closing waits this long for events that are not stored yet. */
 export const STORE_CLOSE_MAX_MS = 10_000;
 
