@@ -198,6 +198,8 @@ export const HANG_UP_MAX_MS = 8_000;
 export const MAILBOX_MAX = 1_000;
 /** Ended calls kept in memory for `GET /calls/:callSid` and `/twilio/after`. */
 export const ENDED_CALLS_MAX = 500;
+/** What was said in them goes after a day, or when it is deleted: a deletion by another process is not told to this one. */
+export const ENDED_WORDS_KEPT_MS = 24 * 60 * 60_000;
 /** Text kept of one call's transcript: two hours of talk. Kept ended calls hold at most 60 MB. */
 export const TRANSCRIPT_MAX_CHARS = 60_000;
 /** A draining server lets running calls and text runs go on for this long. */
@@ -378,6 +380,8 @@ export const STORE_PLACE_WAIT_MS = 200;
 export const PLACE_HELD_MAX = 64;
 /** While the store has been silent for this long, whoever watches is told: longer than a busy disk, shorter than a caller's turn. */
 export const STORE_SILENCE_TOLD_MS = 2_000;
+/** A server that starts waits this long for a database that is not up yet; a container's is within seconds. */
+export const STORE_START_MAX_MS = 30_000;
 /** Closing waits this long for events that are not stored yet. */
 export const STORE_CLOSE_MAX_MS = 10_000;
 

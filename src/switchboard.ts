@@ -33,6 +33,7 @@ import type { Log } from './observe/log.js';
 import { type Metrics, createMetrics } from './observe/metrics.js';
 import type { RunMode, RunObserver } from './observe/run-observer.js';
 import { packageVersion } from './package-root.js';
+import { forgettingStore } from './run/forgetting-store.js';
 import { RunMetrics } from './run/run-metrics.js';
 import { Runs } from './run/runs.js';
 import { TextRuns, type TextRunsOptions } from './run/text-runs.js';
@@ -114,7 +115,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     calls,
     media,
     live,
-    store: keeping?.store,
+    store: keeping && deletableStore(keeping.store, calls, runs),
     runs: {
       start: textRuns && ((request, signal) => textRuns.start(request, signal)),
       broadcastOf: (callSid) => runs.broadcastOf(callSid),
@@ -155,6 +156,14 @@ function callTimesOf(
     idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
     greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
   };
+}
+
+/** What is deleted by a route is not kept in memory either. */
+function deletableStore(store: Store, calls: CallRegistry, runs: Runs): Store {
+  return forgettingStore(store, (deleted) => {
+    calls.forget(deleted);
+    runs.forget(deleted);
+  });
 }
 
 function createSwitchboardMetrics({ agents, model, keeping }: SwitchboardOptions): Metrics {
