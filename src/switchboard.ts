@@ -71,6 +71,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
   const metrics = createSwitchboardMetrics(options);
   const admission = new LagAdmission({ clock, lagMs: () => metrics.loopLagMs() });
   const runs = new Runs({ writer: keeping?.writer ?? FORGETFUL, clock, log });
+  keeping?.writer.watchLosses(({ error }) => metrics.eventsLost.inc({ reason: error.code }));
   const textRuns = keeping && createTextRuns(keeping, { agents, runs, metrics, clock, log });
   const calls = new CallRegistry({
     agents,
@@ -140,6 +141,7 @@ function createSwitchboardMetrics({ agents, model, keeping }: SwitchboardOptions
     refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
     anomalies: CARRIER_ANOMALIES,
     streamEvents: STREAM_EVENTS,
+    storeBacklog: keeping && (() => ({ ...keeping.writer.waiting, isFailing: keeping.writer.isFailing })),
   });
 }
 

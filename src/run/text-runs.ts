@@ -9,12 +9,13 @@ import { AppError, errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
 import { newId } from '../ids.js';
-import { TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
+import { HISTORY_READ, TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
 import type { GenerateText } from '../model/text-model.js';
 import type { StreamOutcome } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
 import type { RunObserver, TextMode } from '../observe/run-observer.js';
 import type { EventWriter } from '../store/event-writer.js';
+import { sessionName } from '../store/session-name.js';
 import type { SessionKey, Store } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
 import { historyMessages } from './run-happenings.js';
@@ -85,7 +86,7 @@ export class TextRuns {
       userId: request.userId,
       id: request.sessionId ?? newId(),
     };
-    const name = nameOf(session);
+    const name = sessionName(session);
     if (this.#running.has(name) || isBusy(session)) {
       throw new AppError('run_conflict', 'a run is going on in this session: wait until it is over');
     }
@@ -106,7 +107,7 @@ export class TextRuns {
       const invocationId = newId();
       const instruction = instructionOf(agent, session, invocationId);
       await store.createSession(session);
-      const stored = await store.getSession(session);
+      const stored = await store.getSession(session, HISTORY_READ);
       const broadcast = new Broadcast({ clock, stored: historyMessages(stored?.events ?? []) });
       const history = stored?.events ?? [];
       const running = { session, invocationId, instruction, history, request, receivedAtMs, broadcast };
@@ -129,7 +130,7 @@ export class TextRuns {
 
   /** Whether a run of this agent is going on in that session. */
   isRunning(session: SessionKey): boolean {
-    return this.#running.has(nameOf(session));
+    return this.#running.has(sessionName(session));
   }
 
   /** Stops all; what is half-said is not kept. */
@@ -183,10 +184,6 @@ export class TextRuns {
     observer.onRunEnded(mode, streamOutcome(outcome, signal));
     return outcome;
   }
-}
-
-function nameOf({ userId, id }: SessionKey): string {
-  return JSON.stringify([userId, id]);
 }
 
 /** Why a run was stopped: it took too long. */

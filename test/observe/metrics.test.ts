@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { BUILT_IN_TOOLS } from '../../src/call/built-in-tools.js';
 import { END_REASONS } from '../../src/call/end-reason.js';
 import { systemClock } from '../../src/clock.js';
+import { ERROR_CODES } from '../../src/errors.js';
 import {
   type CallObserver,
   DROP_REASONS,
@@ -30,6 +31,7 @@ function make(): Metrics {
     refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
     anomalies: CARRIER_ANOMALIES,
     streamEvents: STREAM_EVENTS,
+    storeBacklog: () => backlog,
   });
   open.push(metrics);
   return metrics;
@@ -38,6 +40,7 @@ function make(): Metrics {
 afterEach(() => {
   for (const metrics of open) metrics.close();
   open = [];
+  backlog = { events: 0, bytes: 0, isFailing: false };
 });
 
 // --- What the document says ---------------------------------------------------------------------------------------
@@ -85,12 +88,25 @@ function documentedValues(metric: string, label: string): string[] | undefined {
 
 // --- What moves each metric ---------------------------------------------------------------------------------------
 
-type Source = keyof CallObserver | 'refused' | 'anomalies' | 'streamEvents' | 'observerFaults';
+type Source =
+  | keyof CallObserver
+  | 'refused'
+  | 'anomalies'
+  | 'streamEvents'
+  | 'observerFaults'
+  | 'eventsLost'
+  | 'storeBacklog';
+
+/** What waits for the store, as each test leaves it. */
+let backlog = { events: 0, bytes: 0, isFailing: false };
 
 interface Move {
   readonly by: Source;
   readonly move: (metrics: Metrics) => void;
 }
+
+const FAILING = { events: 3, bytes: 2_700, isFailing: true };
+const STORE_CODES = Object.keys(ERROR_CODES).filter((code) => code.startsWith('store_'));
 
 /** Everything that moves a metric, with every value of its labels. */
 const MOVES: Readonly<Record<string, Move>> = {
@@ -185,6 +201,13 @@ const MOVES: Readonly<Record<string, Move>> = {
     by: 'streamEvents',
     move: ({ streamEvents }) => STREAM_EVENTS.forEach((event) => streamEvents.inc({ event })),
   },
+  earshot_store_waiting_events: { by: 'storeBacklog', move: () => void (backlog = FAILING) },
+  earshot_store_waiting_bytes: { by: 'storeBacklog', move: () => void (backlog = FAILING) },
+  earshot_store_failing: { by: 'storeBacklog', move: () => void (backlog = FAILING) },
+  earshot_events_lost_total: {
+    by: 'eventsLost',
+    move: ({ eventsLost }) => STORE_CODES.forEach((reason) => eventsLost.inc({ reason })),
+  },
   earshot_observer_faults_total: { by: 'observerFaults', move: ({ observerFaults }) => observerFaults.inc() },
 };
 /** Moved by nobody's call. */
@@ -255,7 +278,15 @@ describe('the metrics and their document', () => {
     const { observer } = make();
     const sources = new Set(Object.values(MOVES).map(({ by }) => by));
     expect([...sources].toSorted()).toEqual(
-      [...Object.keys(observer), 'refused', 'anomalies', 'streamEvents', 'observerFaults'].toSorted(),
+      [
+        ...Object.keys(observer),
+        'refused',
+        'anomalies',
+        'streamEvents',
+        'observerFaults',
+        'eventsLost',
+        'storeBacklog',
+      ].toSorted(),
     );
   });
 
