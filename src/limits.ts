@@ -266,6 +266,9 @@ export const WEB_FAULTS_PER_SECOND = 1;
 export const WEB_SOUND_UNSENT_MAX_BYTES = 32 * 1024;
 /** Sockets that have not yet shown a valid `start`, or whose history is being read. */
 export const WEB_UNSTARTED_MAX = 100;
+/** What a client sends while its conversation is opened and its socket no longer read: the end of a message of which most had come, and what the
+ * same reading brought. More, and it is hung up. */
+export const WEB_EARLY_MAX_BYTES = 2 * WEB_PAYLOAD_MAX_BYTES;
 /** What was said before is read within this time, or the conversation begins without it. */
 export const WEB_HISTORY_WAIT_MS = 3_000;
 /** What of it the model is given: some 3,000 tokens. */
