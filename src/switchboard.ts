@@ -98,6 +98,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
   const live = createLiveDoor({ agents, calls, runs, textRuns, keeping, metrics, clock, log });
   const media = createMediaServer(config, { clock, log, metrics, calls });
   const http = createHttpServer(config, {
+    clock,
     log,
     metrics,
     calls,
@@ -210,6 +211,7 @@ function createTextRuns(
 }
 
 interface HttpParts extends DoorParts {
+  readonly clock: Clock;
   readonly media: MediaStreamServer;
   readonly live: LiveDoor;
   readonly store: Store | undefined;
@@ -217,7 +219,7 @@ interface HttpParts extends DoorParts {
 }
 
 function createHttpServer(config: Config, parts: HttpParts): Server {
-  const { log, metrics, calls, media, live, store, runs } = parts;
+  const { clock, log, metrics, calls, media, live, store, runs } = parts;
   // What TwiML takes to load and compile would otherwise be the first caller's wait.
   renderVoiceAnswer({ kind: 'stream', token: 'warm-up' }, 'https://localhost');
   const app = express();
@@ -242,6 +244,7 @@ function createHttpServer(config: Config, parts: HttpParts): Server {
       debug: config.EARSHOT_DEBUG,
       runs,
       store,
+      clock,
       log,
     }),
   );
