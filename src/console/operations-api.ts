@@ -4,6 +4,7 @@
  */
 import express, { type NextFunction, type Request, type Response, Router } from 'express';
 import type { Registry } from 'prom-client';
+import type { Clock } from '../clock.js';
 import type { Log } from '../observe/log.js';
 import { errorText } from '../errors.js';
 import type { Store } from '../store/store.js';
@@ -21,6 +22,7 @@ export interface OperationsOptions {
   readonly debug: boolean;
   readonly runs: RunDoor;
   readonly store: Store | undefined;
+  readonly clock: Pick<Clock, 'wallMs'>;
   readonly log: Log;
 }
 
@@ -67,7 +69,10 @@ export function createOperationsApi(options: OperationsOptions): Router {
     else response.status(404).json({ error: 'there is no such call in progress' });
   });
   addRunRoutes(api, options);
-  if (options.store !== undefined) addSessionRoutes(api, { store: options.store, log: options.log });
+  if (options.store !== undefined) {
+    const { store, clock, log } = options;
+    addSessionRoutes(api, { store, clock, log });
+  }
   if (options.debug) {
     api.get('/debug/runs', (_request, response) => {
       response.json({ ...calls.counts(), ...options.runs.counts() });

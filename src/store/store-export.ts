@@ -5,7 +5,7 @@
 import { sql } from 'kysely';
 import { ARTIFACT_LIST_MAX, EVENT_PAGE_MAX, SESSION_PAGE_MAX } from '../limits.js';
 import { artifactOf } from './artifact-rows.js';
-import { readEvent, rowsAfter } from './event-rows.js';
+import { readEvent, rowsAfter } from './event-reading.js';
 import type { ExportLine } from './export-line.js';
 import type { ArtifactTable, Connection, SessionTable, StateTable } from './schema.js';
 import { NOBODY } from './state-scopes.js';
