@@ -7,6 +7,7 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 import { STREAM_OUTCOMES } from '../event/run-stream.js';
 import { type CallObserver, DROP_REASONS } from './call-observer.js';
 import { RUN_MODES, type RunMode, type RunObserver, TOOL_OUTCOMES } from './run-observer.js';
+import { type StoreBacklog, type StoreMetrics, storeMetrics } from './store-metrics.js';
 
 export interface MetricsOptions {
   readonly version: string;
@@ -21,7 +22,11 @@ export interface MetricsOptions {
   readonly refusals: readonly string[];
   readonly anomalies: readonly string[];
   readonly streamEvents: readonly string[];
+  /** What waits for the store, where there is one. */
+  readonly storeBacklog?: (() => StoreBacklog) | undefined;
 }
+
+const NOTHING_WAITS: StoreBacklog = { events: 0, bytes: 0, isFailing: false };
 
 const MODALITIES = ['text', 'audio', 'image', 'video', 'document'];
 const OTHER_MODALITY = 'other';
@@ -35,7 +40,7 @@ const BARGE_IN_SECONDS = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025,
 const TOOL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 60];
 const DURATION_SECONDS = [5, 15, 30, 60, 120, 180, 300, 600, 900, 1800, 3600];
 
-export interface Metrics {
+export interface Metrics extends StoreMetrics {
   readonly registry: Registry;
   readonly observer: CallObserver;
   /** Of the runs in one mode. */
@@ -82,6 +87,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     observer: createCallObserver(registers, options),
     runObserver: createRunObservers(registers, options),
     ...doorMetrics(registers, options),
+    ...storeMetrics(registers, options.storeBacklog ?? (() => NOTHING_WAITS)),
     observerFaults: new Counter({
       name: 'earshot_observer_faults_total',
       help: 'Exceptions thrown by observers and swallowed.',
