@@ -105,6 +105,9 @@ export const TOOL_WORKER_TAKE_MAX_MS = 5_000;
 /** How long closing waits for threads to end: JavaScript ends at once, a system call when it returns. */
 export const TOOL_WORKERS_CLOSE_MAX_MS = 1_000;
 
+/** The model is asked for without memory when it takes longer: a caller waits. */
+export const RECALL_MAX_MS = 500;
+
 /** A run's tools wait for what its session holds no longer than this; what cannot be read is no empty state. */
 export const SESSION_READ_MAX_MS = 5_000;
 

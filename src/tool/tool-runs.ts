@@ -5,20 +5,21 @@
 import type { Agent, AgentContext } from '../agent/agent.js';
 import type { ToolCallControl } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
+import { errorText } from '../errors.js';
 import type { Event, EventActions, FunctionResponse, JsonObject } from '../event/event.js';
 import type { Log } from '../observe/log.js';
 import type { Ledger } from '../store/ledger.js';
 import type { Memory } from '../store/memory.js';
 import type { DecidedCall, PendingCalls } from '../store/pending-calls.js';
 import type { SessionKey, Store } from '../store/store.js';
-import { SESSION_READ_MAX_MS, TOOLS_CONCURRENT } from '../tool-limits.js';
+import { RECALL_MAX_MS, SESSION_READ_MAX_MS, TOOLS_CONCURRENT } from '../tool-limits.js';
 import { AgentTools } from './agent-tools.js';
 import type { BuiltInTool } from './built-in-tools.js';
 import { outcomeOfDecision } from './decided-call.js';
 import { Guards } from './guards.js';
 import { Handlers, type RunInWorker } from './handler.js';
 import { type ArtifactAccess, Invocation, type InvocationOptions } from './invocation.js';
-import { memoryOf } from './memory-access.js';
+import { isAnonymous, memoryOf, recalled } from './memory-access.js';
 import { PendingDesk } from './pending-desk.js';
 import { Permits } from './permits.js';
 import { SideEffects } from './side-effects.js';
@@ -77,6 +78,22 @@ export class ToolRuns {
     for (const tools of this.#open)
       for (const [name, count] of Object.entries(tools.counts())) sum[name] = (sum[name] ?? 0) + count;
     return sum;
+  }
+
+  /** What is remembered of a caller, for the instruction; undefined, at once, where nothing is kept. Never rejects: a call
+   * begins all the same. */
+  recall({
+    appName,
+    userId,
+    sessionId,
+  }: Pick<AgentContext, 'appName' | 'userId' | 'sessionId'>): undefined | Promise<string | undefined> {
+    const { store, clock, log } = this.#options;
+    if (store === undefined || isAnonymous(userId)) return undefined;
+    const asked = recalled(store, { appName, userId, id: sessionId });
+    return withinTime(asked, { clock, delayMs: RECALL_MAX_MS }).catch((error: unknown) => {
+      log.warn({ cause: errorText(error) }, 'what is remembered of a caller could not be read');
+      return undefined;
+    });
   }
 
   open(run: RunTools): AgentTools {

@@ -207,6 +207,8 @@ export class CallRig {
         connectLive: (setup, listener, signal, { clock }) =>
           this.#connect(setup, entering(listener, clock), signal, options.modelReadyMs ?? 0),
         callControl: {
+          whyNoTransfer: 'nobody is there',
+          transfer: () => Promise.resolve({ kind: 'unavailable' }),
           hangUp: async (callSid) => {
             this.hungUp.push(callSid);
             return options.hangUp ?? { kind: 'done' };
