@@ -25,6 +25,9 @@ export const TOOL_CALLS_OPEN_MAX = 64;
 /** Ids of one run's calls that are remembered, so that none is answered twice. */
 export const TOOL_CALL_IDS_MAX = 4_096;
 
+/** Calls of one turn without a result that are remembered, so that a model that asks again and again is told off. */
+export const TOOL_CALLS_EMPTY_MAX = 64;
+
 /** Of a result, as JSON: the model reads all of it before it says a word. */
 export const TOOL_RESULT_MAX_CHARS = 64_000;
 
