@@ -32,6 +32,15 @@ export interface RestTap {
   answered(status: number | undefined, body: unknown): void;
 }
 
+/** What came in by way of the agent's tools: of a call's session as it began, and of each function call. As JSON. */
+export interface CallToolTap {
+  /** What is remembered of the caller, for the model's instruction. */
+  recalled(text: string | undefined): void;
+  outcome(id: string, outcome: object): void;
+  settled(call: { readonly id: string; readonly name: string }, outcome: object): void;
+  update(update: object): void;
+}
+
 /** What an operator or the server itself orders a call to do. */
 export type CallOrder = 'hangup' | 'drainDeadline' | 'abandon';
 
@@ -42,6 +51,7 @@ export interface CallTap {
   carrierOpened(early: readonly Buffer[]): SocketTap | undefined;
   modelConnecting(): SocketTap | undefined;
   readonly rest: RestTap | undefined;
+  readonly tools: CallToolTap | undefined;
   ordered(order: CallOrder): void;
   /** The process stood still: what was due at `dueMs` ran only now. */
   stalled(dueMs: number, nowMs: number): void;

@@ -20,6 +20,7 @@ export type {
   InputStream,
   LineAnswer,
   LoadedArtifact,
+  MemoryAccess,
   SharedState,
   ToolCallControl,
   ToolContext,

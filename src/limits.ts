@@ -371,6 +371,11 @@ export const STORE_RETRY_FIRST_MS = 100;
 export const STORE_RETRY_MAX_MS = 2_000;
 /** An event that could not be stored for this long is given up; a database's restart takes less. */
 export const STORE_PATIENCE_MS = 60_000;
+/** What follows on a message that nobody has seen waits this long for the store: longer than a disk takes to write, too short
+ * for a reader to see an answer begin late. */
+export const STORE_PLACE_WAIT_MS = 200;
+/** Items of one run that wait so; more do not wait. */
+export const PLACE_HELD_MAX = 64;
 /** While the store has been silent for this long, whoever watches is told: longer than a busy disk, shorter than a caller's turn. */
 export const STORE_SILENCE_TOLD_MS = 2_000;
 /** Closing waits this long for events that are not stored yet. */
@@ -486,6 +491,7 @@ assert(
   POSTGRES_STATEMENT_MAX_MS < POSTGRES_ANSWER_MAX_MS,
   'PostgreSQL says itself that a statement took too long',
 );
+assert(STORE_PLACE_WAIT_MS < STORE_SILENCE_TOLD_MS, 'an answer goes on before the store is called silent');
 assert(
   SQLITE_STATEMENT_MAX_MS < STORE_PATIENCE_MS && POSTGRES_ANSWER_MAX_MS < STORE_PATIENCE_MS,
   'an event outlives one failed try',

@@ -24,9 +24,11 @@ import type { GenerateText } from './model/text-model.js';
 import { safeObserver } from './observe/call-observer.js';
 import type { Log } from './observe/log.js';
 import { type Metrics, createMetrics } from './observe/metrics.js';
+import type { RunMode, RunObserver } from './observe/run-observer.js';
 import { packageVersion } from './package-root.js';
+import { RunMetrics } from './run/run-metrics.js';
 import { Runs } from './run/runs.js';
-import { TextRuns } from './run/text-runs.js';
+import { TextRuns, type TextRunsOptions } from './run/text-runs.js';
 import type { EventWriter } from './store/event-writer.js';
 import type { SessionKey, Store } from './store/store.js';
 import type { CallControl } from './telephony/call-control.js';
@@ -71,7 +73,9 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
   const metrics = createSwitchboardMetrics(options);
   const admission = new LagAdmission({ clock, lagMs: () => metrics.loopLagMs() });
   const runs = new Runs({ writer: keeping?.writer ?? FORGETFUL, clock, log });
-  const textRuns = keeping && createTextRuns(keeping, { agents, runs, metrics, clock, log });
+  const observerOf = (mode: RunMode): RunObserver =>
+    safeObserver(metrics.runObserver(mode), () => metrics.observerFaults.inc());
+  const textRuns = keeping && createTextRuns(keeping, { agents, runs, observerOf, clock, log });
   const calls = new CallRegistry({
     agents,
     callsMax: config.MAX_CALLS,
@@ -83,9 +87,10 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       connectLive: model.connectLive,
       callControl,
       prompts: loadPrompts(),
-      modelName: model.name,
       ...(openTap && { openTap }),
       openRun: (call, run, history) => {
+        const numbers = new RunMetrics({ run, observer: observerOf('bidi') });
+        run.listen((item) => numbers.hear(item));
         runs.followCall(call, run, history);
         onRun?.(call, run, history);
       },
@@ -199,12 +204,11 @@ const FORGETFUL: Pick<EventWriter, 'createSession' | 'append'> = {
 
 function createTextRuns(
   { store, writer, generate }: Keeping,
-  parts: { agents: AgentCatalog; runs: Runs; metrics: Metrics; clock: Clock; log: Log },
+  parts: Pick<TextRunsOptions, 'observerOf' | 'clock' | 'log'> & { agents: AgentCatalog; runs: Runs },
 ): TextRuns {
-  const { agents, runs, metrics, clock, log } = parts;
+  const { agents, runs, ...rest } = parts;
   const isBusy = (session: SessionKey): boolean => runs.isRunning(session);
-  const observer = safeObserver(metrics.runObserver, () => metrics.observerFaults.inc());
-  return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, observer, clock, log });
+  return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, ...rest });
 }
 
 interface HttpParts extends DoorParts {

@@ -74,6 +74,9 @@ export const CONTEXT_EVENTS_MAX = 1_000;
 /** Worker threads of one server for tools that ask for one; calls beyond it wait. */
 export const TOOL_WORKERS_MAX = 4;
 
+/** A run's tools wait for what its session holds no longer than this; what cannot be read is no empty state. */
+export const SESSION_READ_MAX_MS = 5_000;
+
 /** What an agent remembers of one caller, and what of it the next call begins with. */
 export const MEMORY_FACTS_MAX = 200;
 export const MEMORY_FACT_MAX_CHARS = 400;

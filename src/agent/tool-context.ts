@@ -45,6 +45,14 @@ export type LineAnswer =
   /** `why` is for the model. */
   | { readonly kind: 'unavailable'; readonly why: string };
 
+/** What is kept of this caller for later calls of the same app; each throws for a caller who is not known. */
+export interface MemoryAccess {
+  /** Returns how many of the facts were new. */
+  remember(entity: string, facts: readonly string[]): Promise<number>;
+  /** True: it is new. */
+  relate(source: string, relation: string, target: string): Promise<boolean>;
+}
+
 export interface ToolContext extends AgentContext {
   /** Committed events of the session, then those of this run, oldest first; the newest of a long session. */
   readonly events: readonly Event[];
@@ -55,6 +63,7 @@ export interface ToolContext extends AgentContext {
    * are kept with the event that tells the result. */
   readonly state: Record<string, unknown>;
   readonly shared: SharedState;
+  readonly memory: MemoryAccess;
   /** Of a streaming tool that declares it; undefined otherwise. */
   readonly inputStream: InputStream | undefined;
   readonly callControl: ToolCallControl;

@@ -161,8 +161,6 @@ export class AgentLeg {
 
   onToolCall(): void {
     this.#toolSinceTurn = true;
-    const message = this.current;
-    if (message !== undefined) message.toolSinceDelta = true;
   }
 
   /**

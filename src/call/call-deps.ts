@@ -10,7 +10,12 @@ import type { CallObserver } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
 import type { CallControl } from '../telephony/call-control.js';
 import type { CallIdentity } from './call-identity.js';
+import type { RunTools } from '../tool/tool-runs.js';
+import type { ToolWork } from '../tool/tool-work.js';
 import type { Prompts } from './prompts.js';
+
+/** Begins the tools of one run. */
+export type OpenTools = (run: RunTools) => ToolWork;
 
 export interface CallDeps {
   readonly clock: Clock;
@@ -19,10 +24,12 @@ export interface CallDeps {
   readonly connectLive: ConnectLive;
   readonly callControl: CallControl;
   readonly prompts: Prompts;
-  readonly modelName: string;
   /** Who records the call, if anybody does. */
   readonly openTap?: (call: CallIdentity, clock: Clock) => CallTap | undefined;
   /** Who follows the run, from its first event on; `history` is what the session held before. */
+  readonly openTools: OpenTools;
+  /** What is remembered of the caller; undefined, at once, where nothing is kept. Never rejects. */
+  readonly recall?: ((call: CallIdentity) => string | undefined | Promise<string | undefined>) | undefined;
   readonly openRun?: (call: CallIdentity, run: RunStream, history: readonly Event[]) => void;
   /** 0 = no limit, for each of these. */
   readonly callMaxMs: number;

@@ -29,6 +29,22 @@ export function askGreeting(greeting: string | undefined): string {
   return `The call has begun. Say this greeting now, word for word: ${JSON.stringify(greeting)}`;
 }
 
+/** Said behind the instruction of an agent with tools. */
+export const TOOL_RULES = [
+  'Messages that begin with "Your tool" come from your tools, not from the caller: tell the caller what matters of them in a few words, and never read them out as they are.',
+  'Never invent the result of a tool, and never read out its fields or its JSON.',
+].join('\n');
+
+/** What a tool reports by itself. */
+export function toldByTool(text: string): string {
+  return `Your tool ${text}`;
+}
+
+export const REMEMBERED = 'This is what you remember of this caller from earlier calls; it may be out of date:';
+
+export const TRANSFER_FAILED =
+  'The caller could not be connected with a human and is still with you. Say so, and offer what you can do yourself.';
+
 export function keyPressed(digit: string): string {
   return `The caller pressed the key "${digit}" on the phone.`;
 }

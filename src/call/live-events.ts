@@ -15,6 +15,7 @@ export type ConversationEvent =
   | { readonly type: 'generationComplete' }
   | { readonly type: 'turnComplete' }
   | { readonly type: 'toolCall'; readonly functionCalls: readonly FunctionCall[] }
+  | { readonly type: 'toolCallCancellation'; readonly ids: readonly string[] }
   | { readonly type: 'usageMetadata'; readonly usage: UsageMetadata };
 
 export interface LiveEventsCall {
@@ -50,9 +51,7 @@ export function liveListener(call: LiveEventsCall, conversation: LiveEventsConve
     onGenerationComplete: () => post({ type: 'generationComplete' }),
     onTurnComplete: () => post({ type: 'turnComplete' }),
     onToolCall: (functionCalls) => post({ type: 'toolCall', functionCalls }),
-    onToolCallCancellation() {
-      // The built-in tools answer at once, so there is never one left to withdraw.
-    },
+    onToolCallCancellation: (ids) => post({ type: 'toolCallCancellation', ids }),
     onGoAway: (timeLeftMs) => call.onGoAway(timeLeftMs),
     onSessionResumptionUpdate() {
       // Resuming a lost connection is not built yet; the handle has no user.

@@ -8,19 +8,19 @@ import type { Clock } from '../clock.js';
 import { AppError, errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
+import type { RunItem } from '../event/run-stream.js';
 import { newId } from '../ids.js';
 import { TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
 import type { GenerateText } from '../model/text-model.js';
-import type { StreamOutcome } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
 import type { RunObserver, TextMode } from '../observe/run-observer.js';
 import type { EventWriter } from '../store/event-writer.js';
 import type { SessionKey, Store } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
 import { historyMessages } from './run-happenings.js';
-import { RunTimes } from './run-times.js';
+import { RunMetrics } from './run-metrics.js';
 import { StoredFirst } from './stored-first.js';
-import { runText, type TextOutcome } from './text-run.js';
+import { OVERDUE, runText, type TextOutcome } from './text-run.js';
 
 export interface TextRunRequest {
   readonly userId: string;
@@ -45,19 +45,19 @@ export interface TextRunsOptions {
   readonly writer: Pick<EventWriter, 'append'>;
   /** Whether a call is going on in that session. */
   readonly isBusy: (session: SessionKey) => boolean;
-  readonly observer: RunObserver;
+  readonly observerOf: (mode: TextMode) => RunObserver;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 interface RunningText {
   readonly session: SessionKey;
-  readonly invocationId: string;
+  readonly events: RunEvents;
+  readonly metrics: RunMetrics;
   readonly instruction: string;
   /** Committed before this run. */
   readonly history: readonly Event[];
   readonly request: TextRunRequest;
-  readonly receivedAtMs: number;
   readonly broadcast: Broadcast;
 }
 
@@ -78,7 +78,7 @@ export class TextRuns {
    * when too many are going on, and what the store says; or with what the agent's `instruction(ctx)` throws.
    */
   async start(request: TextRunRequest, signal: AbortSignal): Promise<StartedTextRun> {
-    const { agent, store, isBusy, observer, clock, log } = this.#options;
+    const { agent, store, isBusy, clock, log } = this.#options;
     const receivedAtMs = clock.nowMs();
     const session: SessionKey = {
       appName: agent.name,
@@ -101,28 +101,29 @@ export class TextRuns {
     };
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
-    observer.onRunStarted(request.mode);
+    const invocationId = newId();
+    const { events, metrics } = this.#open(invocationId, request.mode);
+    events.asked(receivedAtMs);
     try {
-      const invocationId = newId();
       const instruction = instructionOf(agent, session, invocationId);
       await store.createSession(session);
       const stored = await store.getSession(session);
       const broadcast = new Broadcast({ clock, stored: historyMessages(stored?.events ?? []) });
       const history = stored?.events ?? [];
-      const running = { session, invocationId, instruction, history, request, receivedAtMs, broadcast };
+      const running = { session, events, metrics, instruction, history, request, broadcast };
       // An error in here would be a fault of ours: it ends this run, and nothing else of the server.
       const outcome = this.#run(running, controller.signal)
         .catch((error: unknown): TextOutcome => {
           log.error({ cause: errorText(error) }, 'a text run failed');
           broadcast.end();
-          observer.onRunEnded(request.mode, 'error');
+          events.over('error');
           return 'error';
         })
         .finally(release);
       return { sessionId: session.id, broadcast, outcome };
     } catch (error) {
       release();
-      observer.onRunEnded(request.mode, 'error');
+      events.over('error');
       throw error;
     }
   }
@@ -137,25 +138,28 @@ export class TextRuns {
     for (const controller of this.#running.values()) controller.abort();
   }
 
+  /** The run's stream, which its metrics hear from the first item on. */
+  #open(invocationId: string, mode: TextMode): Pick<RunningText, 'events' | 'metrics'> {
+    const { agent, observerOf, clock } = this.#options;
+    const events = new RunEvents({ invocationId, agentName: agent.name, clock, onFault: this.#onFault });
+    const metrics = new RunMetrics({ run: events.stream, observer: observerOf(mode) });
+    events.stream.listen((item) => metrics.hear(item));
+    return { events, metrics };
+  }
+
+  readonly #onFault = (error: unknown): void =>
+    this.#options.log.error({ cause: errorText(error) }, 'a listener of a text run failed');
+
   async #run(
-    { session, invocationId, instruction, history, request, receivedAtMs, broadcast }: RunningText,
+    { session, events, metrics, instruction, history, request, broadcast }: RunningText,
     signal: AbortSignal,
   ): Promise<TextOutcome> {
-    const { agent, generate, writer, observer, clock, log } = this.#options;
-    const { message, mode } = request;
-    const onFault = (error: unknown): void =>
-      log.error({ cause: errorText(error) }, 'a listener of a text run failed');
-    const events = new RunEvents({
-      invocationId,
-      agentName: agent.name,
-      clock,
-      onFault,
-    });
+    const { generate, writer, clock } = this.#options;
+    const { message } = request;
     const append = (event: Event) => writer.append(session, event);
-    const teller = new StoredFirst({ broadcast, append, clock, onFault });
-    const times = new RunTimes({ mode, receivedAtMs, clock, observer });
+    const onTold = (item: RunItem): void => metrics.told(item);
+    const teller = new StoredFirst({ broadcast, append, clock, onTold, onFault: this.#onFault });
     events.stream.listen((item) => teller.hear(item));
-    events.stream.listen((item) => times.hear(item));
     const outcome = await runText(
       {
         instruction,
@@ -180,22 +184,12 @@ export class TextRuns {
       broadcast.publish({ kind: 'error', msg, code: 'run_stopped', message: text, fatal: true });
     }
     broadcast.end();
-    observer.onRunEnded(mode, streamOutcome(outcome, signal));
     return outcome;
   }
 }
 
 function nameOf({ userId, id }: SessionKey): string {
   return JSON.stringify([userId, id]);
-}
-
-/** Why a run was stopped: it took too long. */
-const OVERDUE = 'overdue';
-
-/** Whoever left, or stopped the server, has disconnected it; nothing interrupts an answer that is read. */
-function streamOutcome(outcome: TextOutcome, signal: AbortSignal): StreamOutcome {
-  if (outcome !== 'stopped') return outcome;
-  return signal.reason === OVERDUE ? 'error' : 'disconnected';
 }
 
 function instructionOf(agent: Agent, session: SessionKey, invocationId: string): string {

@@ -2,11 +2,10 @@
  * The work of an agent's tools in one run: looked up, checked, guarded, approved, carried out. What a call comes to is
  * returned; what comes of it later is told to the run.
  */
-import type { Agent } from '../agent/agent.js';
+import type { Agent, AgentContext } from '../agent/agent.js';
 import type { Tool } from '../agent/tool.js';
 import type { Clock } from '../clock.js';
 import { errorText } from '../errors.js';
-import type { JsonObject } from '../event/event.js';
 import { newId } from '../ids.js';
 import type { FunctionDeclaration } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
@@ -21,11 +20,14 @@ import type { PendingDesk } from './pending-desk.js';
 import { StreamingTools } from './streaming-tools.js';
 import { errorResponse, type Response } from './tool-result.js';
 import type { CallOutcome, ToolWork, WorkCall, WorkListener } from './tool-work.js';
+import { withinTime } from './within-time.js';
 
 export interface AgentToolsOptions {
   readonly agent: Agent;
   readonly builtIn: readonly BuiltInTool[];
-  readonly invocation: Invocation;
+  readonly identity: AgentContext;
+  /** As soon as what the session holds is known. Rejects where it cannot be read. */
+  readonly invocation: Promise<Invocation>;
   readonly session: SessionKey;
   readonly handlers: Handlers;
   readonly desk: PendingDesk;
@@ -41,6 +43,7 @@ interface Attempt {
   readonly call: WorkCall;
   readonly tool: Tool;
   readonly args: Record<string, unknown>;
+  readonly invocation: Invocation;
   readonly scope: CallScope;
   readonly controller: AbortController;
   readonly passed: readonly string[];
@@ -84,22 +87,20 @@ export class AgentTools implements ToolWork {
     return { pending: this.#pending.size, ...this.#streaming.counts() };
   }
 
-  async carryOut(call: WorkCall, signal: AbortSignal): Promise<CallOutcome> {
+  carryOut(call: WorkCall, signal: AbortSignal): CallOutcome | Promise<CallOutcome> {
     const builtIn = this.#builtIn.get(call.name);
-    if (builtIn !== undefined) return done(await builtIn.run(call.args, this.#streaming), true);
+    if (builtIn !== undefined) {
+      const response = builtIn.run(call.args, this.#streaming);
+      return response instanceof Promise
+        ? response.then((value) => plainOutcome(value, true))
+        : plainOutcome(response, true);
+    }
     const tool = this.#tools.get(call.name);
-    if (tool === undefined) return done(unknownTool(call.name), false);
+    if (tool === undefined) return plainOutcome(unknownTool(call.name), false);
     const args = structuredClone(call.args) as Record<string, unknown>;
     const read = tool.readArguments(structuredClone(args));
-    if ('error' in read) return done(badArguments(tool.name, read.error), false);
-    const controller = linked(signal);
-    const scope = this.#options.invocation.scope(controller.signal);
-    try {
-      return await this.#guarded({ call, tool, args, scope, controller, passed: [] });
-    } catch (error) {
-      // The call was withdrawn, or the run is over, while it waited for something.
-      return done(errorResponse(errorText(error)), false);
-    }
+    if ('error' in read) return plainOutcome(badArguments(tool.name, read.error), false);
+    return this.#attempt({ call, tool, args, controller: linked(signal), passed: [] });
   }
 
   /** The run is over. */
@@ -113,14 +114,26 @@ export class AgentTools implements ToolWork {
     await this.#streaming.close();
   }
 
+  async #attempt(attempt: Omit<Attempt, 'scope' | 'invocation'>): Promise<CallOutcome> {
+    const { signal } = attempt.controller;
+    try {
+      const invocation = await withinTime(this.#options.invocation, {
+        ...this.#options,
+        delayMs: undefined,
+        signal,
+      });
+      return await this.#guarded({ ...attempt, invocation, scope: invocation.scope(signal) });
+    } catch (error) {
+      // The call was withdrawn, or the run is over, while it waited for something; or the session cannot be read.
+      return plainOutcome(errorResponse(errorText(error)), false);
+    }
+  }
+
   async #guarded(attempt: Attempt): Promise<CallOutcome> {
     const { tool, args, scope, controller } = attempt;
-    const { log, invocation } = this.#options;
+    const { log, identity } = this.#options;
     if (tool.trusted) {
-      log.info(
-        { tool: tool.name, callSid: invocation.identity.callSid },
-        'a trusted tool runs past the guards',
-      );
+      log.info({ tool: tool.name, callSid: identity.callSid }, 'a trusted tool runs past the guards');
       return this.#run(attempt);
     }
     const verdict = await this.#guards.before({ tool: tool.name, args, ctx: scope.ctx }, controller.signal);
@@ -132,12 +145,12 @@ export class AgentTools implements ToolWork {
   async #run(attempt: Attempt): Promise<CallOutcome> {
     const { tool, args, scope } = attempt;
     const read = tool.readArguments(structuredClone(args));
-    if ('error' in read) return done(badArguments(tool.name, read.error), false);
+    if ('error' in read) return plainOutcome(badArguments(tool.name, read.error), false);
     let needsApproval: boolean;
     try {
       needsApproval = tool.approval(read.args, scope.ctx);
     } catch (error) {
-      return done(
+      return plainOutcome(
         errorResponse(`${tool.name} was refused: its approval rule failed: ${errorText(error)}`),
         false,
       );
@@ -150,14 +163,14 @@ export class AgentTools implements ToolWork {
   }
 
   async #stream(attempt: Attempt, args: unknown, needsApproval: boolean): Promise<CallOutcome> {
-    const { tool } = attempt;
-    const { isLive, invocation } = this.#options;
+    const { tool, invocation } = attempt;
+    const { isLive } = this.#options;
     const why = needsApproval
       ? 'a streaming tool cannot wait for an approval'
       : isLive
         ? undefined
         : 'it streams, which needs a live conversation';
-    if (why !== undefined) return done(errorResponse(`${tool.name} was refused: ${why}.`), false);
+    if (why !== undefined) return plainOutcome(errorResponse(`${tool.name} was refused: ${why}.`), false);
     const response = await this.#streaming.start({
       tool,
       args,
@@ -185,14 +198,14 @@ export class AgentTools implements ToolWork {
 
   async #waitForApproval(attempt: Attempt): Promise<CallOutcome> {
     const pending = await this.#add(attempt, 'approval', (decided) => this.#decided(attempt, decided));
-    if ('error' in pending) return done(pending, false);
+    if ('error' in pending) return plainOutcome(pending, false);
     const message = 'A person has to approve it first. Say so; you will be told the outcome.';
     return this.#pendingOutcome(attempt, { status: 'pending', message });
   }
 
   async #runLong(attempt: Attempt): Promise<CallOutcome> {
     const pending = await this.#add(attempt, 'longRunning', (decided) => this.#decided(attempt, decided));
-    if ('error' in pending) return done(pending, false);
+    if ('error' in pending) return plainOutcome(pending, false);
     void this.#finishLong(attempt, pending.id);
     return this.#pendingOutcome(attempt, {
       status: 'pending',
@@ -239,8 +252,8 @@ export class AgentTools implements ToolWork {
     kind: PendingCall['kind'],
     carryOut: (decided: DecidedCall) => Promise<void>,
   ): Promise<{ readonly id: string } | { readonly error: string }> {
-    const { desk, session, invocation, clock, log } = this.#options;
-    const { callSid, invocationId } = invocation.identity;
+    const { desk, session, identity, clock, log } = this.#options;
+    const { callSid, invocationId } = identity;
     const id = newId();
     const pending: PendingCall = {
       id,
@@ -249,7 +262,7 @@ export class AgentTools implements ToolWork {
       invocationId,
       callId: call.id,
       tool: tool.name,
-      args: args as JsonObject,
+      args,
       kind,
       guards: passed,
       requestedAtMs: clock.wallMs(),
@@ -281,7 +294,7 @@ function unknownTool(name: string): Response {
   return { ...errorResponse(error), message: 'Tell the caller that you cannot do that.' };
 }
 
-function done(response: Response, ran: boolean): CallOutcome {
+function plainOutcome(response: Response, ran: boolean): CallOutcome {
   return {
     kind: 'done',
     response,

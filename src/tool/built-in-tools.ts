@@ -12,8 +12,8 @@ export const STOP_STREAMING = 'stop_streaming';
 
 export interface BuiltInTool {
   readonly declaration: FunctionDeclaration;
-  /** Never rejects. */
-  run(args: Readonly<Record<string, unknown>>, streaming: StreamingTools): Promise<Response>;
+  /** Never throws or rejects. */
+  run(args: Readonly<Record<string, unknown>>, streaming: StreamingTools): Response | Promise<Response>;
 }
 
 /** Hangs up; every live conversation has it. */
@@ -25,7 +25,7 @@ export function endCall(line: ToolCallControl): BuiltInTool {
         'Hangs up the telephone. Call it once the conversation is over and you have said goodbye; the line is cut when the caller has heard your goodbye.',
       parametersJsonSchema: { type: 'object', properties: {} },
     },
-    async run() {
+    run() {
       const answer = line.hangUp();
       if (answer.kind === 'unavailable') return errorResponse(answer.why);
       return {

@@ -3,7 +3,13 @@
  * same for all its turns; each call gets a context of its own, whose changes are told with its result.
  */
 import type { AgentContext, RunConfig } from '../agent/agent.js';
-import type { InputStream, LoadedArtifact, ToolCallControl, ToolContext } from '../agent/tool-context.js';
+import type {
+  InputStream,
+  LoadedArtifact,
+  MemoryAccess,
+  ToolCallControl,
+  ToolContext,
+} from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
 import type { Event, EventActions, JsonObject } from '../event/event.js';
 import { CONTEXT_EVENTS_MAX } from '../tool-limits.js';
@@ -24,6 +30,7 @@ export interface InvocationOptions {
   /** The session's state as it is stored, with its user's and its app's. */
   readonly state: JsonObject;
   readonly artifacts: ArtifactAccess;
+  readonly memory: MemoryAccess;
   readonly callControl: ToolCallControl;
   readonly clock: Clock;
   /** A tool has something to tell the model at the next pause. */
@@ -70,7 +77,7 @@ export class Invocation {
   }
 
   scope(signal: AbortSignal, inputStream?: InputStream): CallScope {
-    const { identity, runConfig, artifacts, callControl, onFollowUp } = this.#options;
+    const { identity, runConfig, artifacts, memory, callControl, onFollowUp } = this.#options;
     const kept = new Changes();
     const eventsOf = (): readonly Event[] => Object.freeze(this.#events.slice(-CONTEXT_EVENTS_MAX));
     const ctx: ToolContext = {
@@ -82,6 +89,7 @@ export class Invocation {
       signal,
       state: this.#state.view((key, value) => kept.state(key, value)),
       shared: this.#shared.for(signal),
+      memory,
       inputStream,
       callControl,
       endInvocation: false,

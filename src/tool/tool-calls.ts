@@ -3,7 +3,6 @@
  * each result told as it comes, and answered exactly once, or never if the model withdraws it. Nothing here waits: sound,
  * words and interruptions go on meanwhile. What a call does is `ToolWork`'s business.
  */
-import type { Clock } from '../clock.js';
 import { NO_ACTIONS, type EventActions, type Part } from '../event/event.js';
 import type { FunctionCall, FunctionResponse } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
@@ -42,6 +41,15 @@ export interface ToolHost {
   forgetUpdate(replaces: string): void;
   /** A tool has ended the conversation; its result is told already. */
   endInvocation(): void;
+  /** Something has come from outside, with time gone by: what it leads to happens now. Whatever follows may throw. */
+  enter(happens: () => void): void;
+}
+
+/** Hears what came from outside by way of tools, for a recording. */
+export interface ToolTap {
+  outcome(id: string, outcome: CallOutcome): void;
+  settled(call: CallRef, outcome: CallOutcome): void;
+  update(update: ModelUpdate): void;
 }
 
 export interface ToolCallsOptions {
@@ -51,7 +59,7 @@ export interface ToolCallsOptions {
   readonly autoExecute: boolean;
   readonly autoRespond: boolean;
   readonly responses: 'group' | 'each';
-  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly tap?: ToolTap | undefined;
   readonly log: Log;
 }
 
@@ -74,13 +82,32 @@ export class ToolCalls {
 
   constructor(options: ToolCallsOptions) {
     this.#options = options;
-    const { host } = options;
+    const { host, tap } = options;
+    const enter = (happens: () => void): void => {
+      if (!this.#isClosed) host.enter(happens);
+    };
     this.#work = options.work({
-      update: (update) => this.#isClosed || host.update(update),
-      ended: (replaces, isStopped) => isStopped && host.forgetUpdate(replaces),
-      changed: (actions) => this.#isClosed || host.events.changed(actions),
-      settled: (call, outcome) => this.#settleLate(call, outcome),
+      update: (update) =>
+        enter(() => {
+          tap?.update(update);
+          host.update(update);
+        }),
+      ended: (replaces, isStopped) => {
+        if (isStopped && !this.#isClosed) host.forgetUpdate(replaces);
+      },
+      changed: (actions) => enter(() => host.events.changed(actions)),
+      settled: (call, outcome) =>
+        enter(() => {
+          tap?.settled(call, outcome);
+          this.#settleLate(call, outcome);
+        }),
     });
+  }
+
+  /** Something is being carried out that the model waits for. */
+  get awaitsAnswer(): boolean {
+    for (const { state } of this.#open.values()) if (state === 'running') return this.#options.autoRespond;
+    return false;
   }
 
   get work(): ToolWork {
@@ -109,7 +136,7 @@ export class ToolCalls {
       isEach: responses === 'each',
       answer: (answered) => autoRespond && host.answer(answered),
     });
-    for (const call of calls) void this.#carryOut(call, group);
+    for (const call of calls) this.#carryOut(call, group);
     return group.done;
   }
 
@@ -149,12 +176,24 @@ export class ToolCalls {
     await this.#work.close();
   }
 
-  async #carryOut(call: FunctionCall, group: ToolGroup): Promise<void> {
+  #carryOut(call: FunctionCall, group: ToolGroup): void {
     const open: OpenCall = { call, group, controller: new AbortController(), state: 'running' };
     const refusal = this.#refusalOf(call);
     this.#open.set(call.id, open);
-    const outcome = refusal ?? (await this.#work.carryOut(call, open.controller.signal));
+    const outcome = refusal ?? this.#work.carryOut(call, open.controller.signal);
+    if (!(outcome instanceof Promise)) return this.#onOutcome(open, outcome);
+    void outcome.then((late) => {
+      if (this.#isClosed) return;
+      this.#options.host.enter(() => {
+        this.#options.tap?.outcome(call.id, late);
+        this.#onOutcome(open, late);
+      });
+    });
+  }
+
+  #onOutcome(open: OpenCall, outcome: CallOutcome): void {
     if (this.#isClosed) return;
+    const { call } = open;
     this.#open.delete(call.id);
     this.#tell(call, outcome);
     if (open.state === 'withdrawn') this.#tellWithdrawn(call, outcome);
@@ -181,7 +220,6 @@ export class ToolCalls {
   }
 
   #settleLate(call: CallRef, outcome: CallOutcome): void {
-    if (this.#isClosed) return;
     this.#tell(call, outcome);
     const text = `The result of ${call.name}, which was pending, is there: ${JSON.stringify(outcome.response)}`;
     this.#options.host.update({ text, interrupts: false });

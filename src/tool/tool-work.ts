@@ -36,8 +36,9 @@ export interface WorkCall extends CallRef {
 }
 
 export interface ToolWork {
-  /** Never rejects. Ends soon after `signal` aborts, whatever the handler does. */
-  carryOut(call: WorkCall, signal: AbortSignal): Promise<CallOutcome>;
+  /** Never throws or rejects. Ends soon after `signal` aborts, whatever the handler does. What is known at once is returned
+   * at once, so that it stands in front of whatever the model sends next. */
+  carryOut(call: WorkCall, signal: AbortSignal): CallOutcome | Promise<CallOutcome>;
   /** Whether the call is answered before its work is over, as far as its declaration says. */
   isLongRunning(name: string): boolean;
   /** Copies of the caller's sound are wanted: 20 ms of PCM16 at 16 kHz. Not kept. */

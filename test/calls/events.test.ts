@@ -85,6 +85,26 @@ describe('the events of a call', () => {
     ).toEqual(['c1']);
   });
 
+  it('hold nothing of what the model used, which is counted', async () => {
+    const { rig, items, committed } = followed();
+    const { model } = await rig.greeted();
+    await rig.advance(2_000);
+    const before = committed.length;
+    model.listener.onUsageMetadata({
+      promptTokens: { AUDIO: 10, TEXT: 2 },
+      responseTokens: { AUDIO: 7 },
+      totalTokenCount: 19,
+    });
+    await rig.advance(2_000);
+    expect(items.filter(({ type }) => type === 'used')).toHaveLength(1);
+    expect(committed).toHaveLength(before);
+    expect(rig.seen('onTokens')).toEqual([
+      ['input', 'AUDIO', 10],
+      ['input', 'TEXT', 2],
+      ['output', 'AUDIO', 7],
+    ]);
+  });
+
   it('end with the call, with nothing half-said', async () => {
     const { rig, items, committed } = followed();
     const { stream, model, callSid } = await rig.greeted();

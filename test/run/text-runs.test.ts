@@ -19,19 +19,20 @@ const hangs: GenerateText = async function* (_request, signal) {
 function rig(generate: GenerateText = hangs, instruction: Agent['instruction'] = 'Be brief.') {
   const clock = new VirtualClock();
   const observed: unknown[][] = [];
-  const observer = new Proxy({} as RunObserver, {
-    get:
-      (_target, name) =>
-      (...args: unknown[]) =>
-        void observed.push([name, ...args]),
-  });
+  const observerOf = (mode: string): RunObserver =>
+    new Proxy({} as RunObserver, {
+      get:
+        (_target, name) =>
+        (...args: unknown[]) =>
+          void observed.push([name, mode, ...args]),
+    });
   const runs = new TextRuns({
     agent: defineAgent({ name: 'support', instruction }),
     generate,
     store: { createSession: async () => true, getSession: async () => undefined },
     writer: { append: async () => ({ stored: true, seq: 1 }) },
     isBusy: () => false,
-    observer,
+    observerOf,
     clock,
     log: silentLog,
   });
@@ -55,7 +56,7 @@ describe('runs in text', () => {
       'done Well?',
       'failed ',
     ]);
-    expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'error']);
+    expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'error']);
     expect(runs.count).toBe(0);
   });
 
@@ -67,7 +68,7 @@ describe('runs in text', () => {
       if (stop === 'client') controller.abort();
       else runs.close();
       expect(await outcome).toBe('stopped');
-      expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'disconnected']);
+      expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'disconnected']);
     }
   });
 
@@ -89,7 +90,7 @@ describe('runs in text', () => {
       const started = runs.start(request, new AbortController().signal);
       const refused = await started.then(() => 'started', String);
       expect(`${how}: ${refused}`).toMatch(/no such user|must return a string/u);
-      expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'error']);
+      expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'error']);
       expect(runs.count).toBe(0);
     }
   });
@@ -104,7 +105,7 @@ describe('runs in text', () => {
     broadcast.watch(sink, { fromStart: true });
     expect(await outcome).toBe('error');
     while (!sink.isGone) await nextTurn();
-    expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'error']);
+    expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'error']);
     expect(runs.count).toBe(0);
   });
 
@@ -114,7 +115,7 @@ describe('runs in text', () => {
     await expect(runs.start(request, new AbortController().signal)).rejects.toMatchObject({
       code: 'run_conflict',
     });
-    expect(observed.filter(([name]) => name === 'onRunStarted')).toHaveLength(1);
+    expect(observed.filter(([name]) => name === 'onStreamStarted')).toHaveLength(1);
     runs.close();
   });
 
@@ -131,10 +132,10 @@ describe('runs in text', () => {
     const { outcome } = await built.runs.start(request, new AbortController().signal);
     await outcome;
     expect(built.observed).toEqual([
-      ['onRunStarted', 'sse'],
-      ['onRunFirstEvent', 'sse', 300],
-      ['onRunDeltaGap', 'sse', 'model', 200],
-      ['onRunEnded', 'sse', 'done'],
+      ['onStreamStarted', 'sse'],
+      ['onFirstEvent', 'sse', 'reply', 300],
+      ['onDeltaGap', 'sse', 'model', 200],
+      ['onStreamEnded', 'sse', 'done'],
     ]);
   });
 });

@@ -1,0 +1,208 @@
+/**
+ * What the agent does while it talks: the model's calls on their way to its tools and the answers on their way back, and
+ * what tools have to say by themselves, which waits for a pause. Which tools there are, and what they do, is decided
+ * behind `ToolWork`; whether the call goes on is the call's business.
+ */
+import type { Agent } from '../agent/agent.js';
+import type { ToolCallControl } from '../agent/tool-context.js';
+import type { CallTap } from '../call-tap.js';
+import type { CallTime } from '../clock.js';
+import type { Event } from '../event/event.js';
+import type { RunEvents } from '../event/run-events.js';
+import type { FunctionCall, FunctionResponse, LiveConnection } from '../model/live-connection.js';
+import type { Log } from '../observe/log.js';
+import { endCall, stopStreaming } from '../tool/built-in-tools.js';
+import { ModelUpdates } from '../tool/model-updates.js';
+import { ToolCalls } from '../tool/tool-calls.js';
+import type { ToolWork, WorkListener } from '../tool/tool-work.js';
+import { UPDATE_ANSWER_MAX_MS, UPDATE_PAUSE_MS } from '../tool-limits.js';
+import type { CallIdentity } from './call-identity.js';
+import type { OpenTools } from './call-deps.js';
+import type { Conversation } from './conversation.js';
+import { toldByTool } from './line-texts.js';
+
+export interface FunctionCallsOptions {
+  readonly agent: Agent;
+  readonly identity: CallIdentity;
+  /** Committed before this run. */
+  readonly history: readonly Event[];
+  readonly openTools: OpenTools;
+  readonly conversation: Conversation;
+  readonly run: RunEvents;
+  readonly model: () => LiveConnection | undefined;
+  readonly clock: CallTime;
+  readonly tap: CallTap | undefined;
+  readonly log: Log;
+  /** What it throws ends the call. */
+  readonly guard: (run: () => void) => void;
+  readonly events: FunctionCallsEvents;
+}
+
+export interface FunctionCallsEvents {
+  /** The agent wants to hang up; `spoken`: it has said something that counts as its goodbye. */
+  onAgentEnds(spoken: boolean): void;
+  /** The agent wants the caller connected with a human; the farewell follows. */
+  onAgentTransfers(): void;
+  /** A tool has ended the conversation. */
+  onInvocationEnds(): void;
+  /** Why it cannot be, for the model; undefined where it can. */
+  whyNoTransfer(): string | undefined;
+}
+
+export class FunctionCalls {
+  readonly #options: FunctionCallsOptions;
+  readonly #calls: ToolCalls;
+  readonly #updates = new ModelUpdates();
+  /** What a tool wants of the line; carried out behind the answer. */
+  #wish: 'hangUp' | 'transfer' | undefined;
+  /** The last update that the model was told: until its answer has begun, or its time is over. */
+  #told: { readonly atMs: number; readonly messagesBegun: number } | undefined;
+
+  constructor(options: FunctionCallsOptions) {
+    this.#options = options;
+    const { agent, run, log, tap, events } = options;
+    const { autoExecuteTools, autoRespondTools, toolResponses } = agent.runConfig ?? {};
+    this.#calls = new ToolCalls({
+      host: {
+        events: run,
+        answer: (responses) => this.#answer(responses),
+        update: (update) => {
+          this.#updates.add(update);
+          this.tellUpdate();
+        },
+        forgetUpdate: (replaces) => this.#updates.forget(replaces),
+        endInvocation: () => events.onInvocationEnds(),
+        enter: (happens) => this.#enter(happens),
+      },
+      work: (listener) => this.#open(listener),
+      autoExecute: autoExecuteTools ?? true,
+      autoRespond: autoRespondTools ?? true,
+      responses: toolResponses ?? 'group',
+      tap: tap?.tools,
+      log,
+    });
+  }
+
+  get work(): ToolWork {
+    return this.#calls.work;
+  }
+
+  counts(): Readonly<Record<string, number>> {
+    return { ...this.#calls.counts(), updates: this.#updates.size };
+  }
+
+  /** One group of calls, in the call's mailbox. */
+  onToolCall(functionCalls: readonly FunctionCall[]): void {
+    const { conversation } = this.#options;
+    const spoken = conversation.hasSpokenThisTurn || !conversation.isSilent;
+    conversation.onToolCall();
+    void this.#calls.dispatch(functionCalls);
+    this.#hold();
+    this.#fulfil(spoken);
+  }
+
+  onToolCallCancellation(ids: readonly string[]): void {
+    this.#calls.withdraw(ids);
+    this.#hold();
+  }
+
+  /** The caller has said or done something new. */
+  onCallerTurn(): void {
+    this.#calls.onCallerTurn();
+  }
+
+  /** Twice a second, and whenever a pause may have begun: what waits is told if neither side is speaking. */
+  tellUpdate(): void {
+    const { conversation, clock, model } = this.#options;
+    if (this.#calls.awaitsAnswer) return conversation.noteActivity();
+    if (this.#updates.size === 0 || model() === undefined) return;
+    const update = this.#updates.take(this.#isPause());
+    if (update === undefined) return;
+    this.#told = { atMs: clock.nowMs(), messagesBegun: conversation.messagesBegun };
+    if (update.interrupts) conversation.giveWay();
+    conversation.ask(toldByTool(update.text));
+  }
+
+  /** The run is over. Resolves when nothing of its tools is left. */
+  close(): Promise<void> {
+    this.#updates.clear();
+    return this.#calls.close();
+  }
+
+  #open(listener: WorkListener): ToolWork {
+    const { agent, identity, history, openTools, run, events } = this.#options;
+    const callControl: ToolCallControl = {
+      hangUp: () => this.#want('hangUp', undefined),
+      transfer: () => this.#want('transfer', events.whyNoTransfer()),
+    };
+    const streaming = stopStreaming(agent);
+    return openTools({
+      agent,
+      identity,
+      builtIn: [endCall(callControl), ...(streaming === undefined ? [] : [streaming])],
+      history,
+      callControl,
+      isLive: true,
+      listener,
+      onInvocation: (invocation) =>
+        run.stream.listen((item) => {
+          if (item.type === 'event') invocation.hear(item.event);
+          else if (item.type === 'sealed' && item.event !== undefined) invocation.hear(item.event);
+        }),
+    });
+  }
+
+  #want(wish: 'hangUp' | 'transfer', why: string | undefined): ReturnType<ToolCallControl['hangUp']> {
+    if (why !== undefined) return { kind: 'unavailable', why };
+    this.#wish = wish;
+    return { kind: 'accepted' };
+  }
+
+  #enter(happens: () => void): void {
+    const { guard, clock, conversation } = this.#options;
+    guard(() => {
+      clock.enter();
+      const spoken = conversation.hasSpokenThisTurn || !conversation.isSilent;
+      happens();
+      this.#hold();
+      this.#fulfil(spoken);
+    });
+  }
+
+  /** What the model should know goes with the first result. */
+  #answer(responses: readonly FunctionResponse[]): void {
+    const { conversation, model } = this.#options;
+    const note = conversation.takeNote();
+    const told = responses.map((one, index) =>
+      index === 0 && note !== undefined ? { ...one, response: { ...one.response, note } } : one,
+    );
+    conversation.noteActivity();
+    model()?.sendToolResponse(told);
+  }
+
+  /** A model that is cut off by input during a call gets none until the call is answered. */
+  #hold(): void {
+    const { conversation, model } = this.#options;
+    const takesAudio = model()?.capabilities.audioDuringBlockingTools ?? true;
+    conversation.holdInput(!takesAudio && this.#calls.awaitsAnswer);
+  }
+
+  #fulfil(spoken: boolean): void {
+    const { events } = this.#options;
+    const wish = this.#wish;
+    this.#wish = undefined;
+    if (wish === 'hangUp') events.onAgentEnds(spoken);
+    else if (wish === 'transfer') events.onAgentTransfers();
+  }
+
+  #isPause(): boolean {
+    const { conversation, clock } = this.#options;
+    const nowMs = clock.nowMs();
+    if (this.#told !== undefined) {
+      const isAnswered = conversation.messagesBegun > this.#told.messagesBegun;
+      if (!isAnswered && nowMs - this.#told.atMs < UPDATE_ANSWER_MAX_MS) return false;
+      this.#told = undefined;
+    }
+    return conversation.turn === 'listening' && nowMs - conversation.spokenAtMs() >= UPDATE_PAUSE_MS;
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * The tools of all runs of a server: what they have in common (the ledger, pending calls, workers), and how a run begins
+ * with what its session holds. A decision on a call whose run is over is carried out here, with a context of its own.
+ */
+import type { Agent, AgentContext } from '../agent/agent.js';
+import type { ToolCallControl } from '../agent/tool-context.js';
+import type { Clock } from '../clock.js';
+import type { Event, EventActions, FunctionResponse, JsonObject } from '../event/event.js';
+import type { Log } from '../observe/log.js';
+import type { Ledger } from '../store/ledger.js';
+import type { Memory } from '../store/memory.js';
+import type { DecidedCall, PendingCalls } from '../store/pending-calls.js';
+import type { SessionKey, Store } from '../store/store.js';
+import { SESSION_READ_MAX_MS, TOOLS_CONCURRENT } from '../tool-limits.js';
+import { AgentTools } from './agent-tools.js';
+import type { BuiltInTool } from './built-in-tools.js';
+import { outcomeOfDecision } from './decided-call.js';
+import { Guards } from './guards.js';
+import { Handlers, type RunInWorker } from './handler.js';
+import { type ArtifactAccess, Invocation, type InvocationOptions } from './invocation.js';
+import { memoryOf } from './memory-access.js';
+import { PendingDesk } from './pending-desk.js';
+import { Permits } from './permits.js';
+import { SideEffects } from './side-effects.js';
+import type { WorkListener } from './tool-work.js';
+import { withinTime } from './within-time.js';
+
+export type ToolStore = Pick<Store, 'readState' | 'saveArtifact' | 'loadArtifact'> &
+  Ledger &
+  PendingCalls &
+  Memory;
+
+export interface ToolRunsOptions {
+  /** Without one there is no state, no artifact, no memory, and nothing that is done once or waits for a person. */
+  readonly store: ToolStore | undefined;
+  readonly agentNamed: (name: string) => Agent | undefined;
+  readonly runInWorker: (agent: Agent) => RunInWorker;
+  /** Tells the result of a call whose run is over; resolves when it is stored. */
+  readonly tellLate: (call: DecidedCall, response: FunctionResponse, actions: EventActions) => Promise<void>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface RunTools {
+  readonly agent: Agent;
+  readonly identity: AgentContext;
+  readonly builtIn: readonly BuiltInTool[];
+  /** Committed events of the session before this run. */
+  readonly history: readonly Event[];
+  readonly callControl: ToolCallControl;
+  readonly isLive: boolean;
+  readonly listener: WorkListener;
+  /** Told of each event of the run that is no fragment. */
+  readonly onInvocation: (invocation: Invocation) => void;
+}
+
+export class ToolRuns {
+  readonly desk: PendingDesk;
+  readonly #options: ToolRunsOptions;
+  readonly #sideEffects: SideEffects;
+
+  constructor(options: ToolRunsOptions) {
+    const { store, clock, log } = options;
+    this.#options = options;
+    this.#sideEffects = new SideEffects({ ledger: store, clock, log });
+    this.desk = new PendingDesk({ store, alone: (call) => this.#carryOutAlone(call), log });
+  }
+
+  counts(): Readonly<Record<string, number>> {
+    return { sideEffects: this.#sideEffects.underWay, ...this.desk.counts() };
+  }
+
+  open(run: RunTools): AgentTools {
+    const { clock, log } = this.#options;
+    const { agent, identity, listener } = run;
+    const session = sessionOf(identity);
+    const invocation = this.#begin({
+      identity,
+      runConfig: agent.runConfig ?? {},
+      history: run.history,
+      callControl: run.callControl,
+      onFollowUp: (text) => listener.update({ text, interrupts: false }),
+    });
+    // Whoever needs it hears of the failure; nobody may.
+    invocation.then(run.onInvocation, () => {});
+    return new AgentTools({
+      agent,
+      builtIn: run.builtIn,
+      identity,
+      invocation,
+      session,
+      handlers: this.#handlers(agent),
+      desk: this.desk,
+      isLive: run.isLive,
+      listener,
+      clock,
+      log,
+    });
+  }
+
+  async #begin(
+    about: Omit<InvocationOptions, 'state' | 'artifacts' | 'memory' | 'clock'>,
+  ): Promise<Invocation> {
+    const { store, clock } = this.#options;
+    const session = sessionOf(about.identity);
+    const state = store === undefined ? {} : await this.#stateOf(store, session);
+    const artifacts = artifactsOf(store, session);
+    return new Invocation({ ...about, state, artifacts, memory: memoryOf(store, session), clock });
+  }
+
+  async #stateOf(store: ToolStore, session: SessionKey): Promise<JsonObject> {
+    const { clock } = this.#options;
+    return withinTime(store.readState(session), { clock, delayMs: SESSION_READ_MAX_MS });
+  }
+
+  #handlers(agent: Agent): Handlers {
+    const { runInWorker, clock, log } = this.#options;
+    return new Handlers({
+      sideEffects: this.#sideEffects,
+      runInWorker: runInWorker(agent),
+      permits: new Permits(agent.runConfig?.maxConcurrentTools ?? TOOLS_CONCURRENT),
+      clock,
+      log,
+    });
+  }
+
+  /** After its run, or after a restart. */
+  async #carryOutAlone(call: DecidedCall): Promise<void> {
+    const { agentNamed, clock, log } = this.#options;
+    const agent = agentNamed(call.session.appName);
+    const tool = agent?.tools?.find(({ name }) => name === call.tool);
+    // What the ledger guards may be tried again after a crash; anything else is rather lost than done twice.
+    const isGuarded = tool?.sideEffect !== undefined;
+    if (!isGuarded && !(await this.desk.settle(call.id))) return;
+    if (agent === undefined) return log.error({ tool: call.tool }, 'a decided call has no agent any more');
+    const invocation = await this.#begin({
+      identity: identityOf(call),
+      runConfig: agent.runConfig ?? {},
+      history: [],
+      callControl: NO_LINE,
+      onFollowUp: () =>
+        log.info({ tool: call.tool }, 'a follow-up of a call whose run is over is told to nobody'),
+    });
+    const controller = new AbortController();
+    const scope = invocation.scope(controller.signal);
+    const guards = new Guards(agent, { clock, log });
+    const run = { tool, call, guards, handlers: this.#handlers(agent), scope, controller };
+    const { response, actions } = await outcomeOfDecision(run);
+    await this.#options.tellLate(call, { id: call.callId, name: call.tool, response }, actions);
+    if (isGuarded) await this.desk.settle(call.id);
+  }
+}
+
+/** Where nobody is on a line. */
+export const NO_LINE: ToolCallControl = {
+  hangUp: () => ({ kind: 'unavailable', why: 'There is no line to hang up.' }),
+  transfer: () => ({ kind: 'unavailable', why: 'There is no line that could be connected.' }),
+};
+
+function sessionOf({ appName, userId, sessionId }: AgentContext): SessionKey {
+  return { appName, userId, id: sessionId };
+}
+
+function identityOf({ session, callSid, invocationId }: DecidedCall): AgentContext {
+  const { appName, userId, id: sessionId } = session;
+  return { invocationId, callSid, appName, userId, sessionId, callerVerified: false };
+}
+
+function artifactsOf(store: ToolStore | undefined, session: SessionKey): ArtifactAccess {
+  return {
+    async save(name, bytes, mimeType) {
+      if (store === undefined) throw new Error('saveArtifact: there is no store');
+      return store.saveArtifact(session, name, bytes, mimeType);
+    },
+    load: async (name, version) => store?.loadArtifact(session, name, version),
+  };
+}
