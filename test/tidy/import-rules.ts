@@ -78,6 +78,9 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   'switchboard.ts': { values: [...INNER, 'live-runs.ts'], types: [] },
   'server.ts': { values: [...INNER, 'switchboard.ts'], types: [] },
   replay: OUTER_REACH,
+  // A client of a server that it starts itself.
+  probe: { values: [...OUTER_REACH.values, 'client'], types: [] },
+  'probe-command.ts': { values: [...LEAVES, 'observe', 'probe'], types: [] },
   'doctor.ts': { values: [...OUTER_REACH.values, 'doctor-checks.ts', 'doctor-finding.ts'], types: [] },
   'doctor-checks.ts': {
     values: [...OUTER_REACH.values, 'doctor-doors.ts', 'doctor-finding.ts', 'doctor-number.ts'],

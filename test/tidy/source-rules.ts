@@ -75,7 +75,7 @@ export function timeAndChanceBreaches(files: readonly ProjectFile[]): string[] {
 function isDocumentedEntry(file: ProjectFile): boolean {
   const header = /^(#!.*\n)?\/\*\*[\s\S]*?\*\//.exec(file.text)?.[0] ?? '';
   return (
-    /^src\/(replay\/|main\.ts$|doctor\.ts$|store-command\.ts$)/.test(file.path) &&
+    /^src\/(replay\/|main\.ts$|doctor\.ts$|store-command\.ts$|probe-command\.ts$)/.test(file.path) &&
     /\benvironment\b/.test(header)
   );
 }
