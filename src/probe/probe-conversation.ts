@@ -3,7 +3,7 @@
  * any client gets, and by what is stored of it.
  */
 import { WebSocket } from 'ws';
-import { connectLive, type LiveSocketClass, type Page, storedMessages } from '../client/index.js';
+import { connectLive, type Page, storedMessages } from '../client/index.js';
 import type { Clock } from '../clock.js';
 import type { Event, FunctionResponse, JsonObject } from '../event/event.js';
 import { PROBE_TURN_MAX_MS } from '../tool-limits.js';
@@ -65,7 +65,7 @@ async function askLive({ url, userId, sessionId, text, calls }: Sentence, clock:
     url: `${url.replace(/^http/, 'ws')}/run_live`,
     userId,
     sessionId,
-    WebSocket: WebSocket as unknown as LiveSocketClass,
+    WebSocket,
     onChange: (page) => {
       if (isAnswered(page, calls.length)) live.end();
     },
@@ -75,7 +75,7 @@ async function askLive({ url, userId, sessionId, text, calls }: Sentence, clock:
   await live.ended;
   timer.cancel();
   const { state } = live;
-  const [failure] = state.failures.filter(({ fatal }) => fatal);
+  const failure = state.failures.find(({ fatal }) => fatal);
   if (failure !== undefined) throw new Error(`WS /run_live: ${failure.code}, ${failure.message}`);
   if (!isAnswered(state, calls.length)) {
     const called =
