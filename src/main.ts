@@ -1,11 +1,13 @@
 /**
  * The process: reads the environment, starts the server, says where it is, and on SIGTERM, SIGINT or SIGHUP drains and exits 0.
- * A second signal, a second later or more, ends it at once. A bad configuration is one line and exit 78.
+ * A second signal, a second later or more, cuts what is left, a third one ends it as it stands; both exit 1. A bad configuration
+ * is one line and exit 78.
  */
 import { config as loadDotenv } from 'dotenv';
-import { systemClock } from './clock.js';
+import { systemClock, within } from './clock.js';
 import { type Config, readConfig, startWarnings } from './config.js';
 import { AppError, ConfigError, errorText } from './errors.js';
+import { HURRIED_CLOSE_MAX_MS } from './limits.js';
 import type { Log } from './observe/log.js';
 import { createLog } from './observe/pino-log.js';
 import { type RunningServer, startServer } from './server.js';
@@ -40,11 +42,48 @@ function announce(server: RunningServer, config: Config, log: Log): void {
   );
 }
 
-async function drainAndExit(server: RunningServer, log: Log): Promise<never> {
-  await server.drain();
-  await server.close();
-  log.info({}, 'earshot has stopped');
-  process.exit(0);
+/** What a signal does: the first one drains, the second one waits for nobody any more. */
+class Stopping {
+  readonly #server: RunningServer;
+  readonly #log: Log;
+  #askedAtMs: number | undefined;
+  #isHurried = false;
+
+  constructor(server: RunningServer, log: Log) {
+    this.#server = server;
+    this.#log = log;
+  }
+
+  ask(signal: NodeJS.Signals): void {
+    const nowMs = systemClock.nowMs();
+    if (this.#askedAtMs !== undefined && nowMs - this.#askedAtMs < SAME_SIGNAL_MS) return;
+    const isFirst = this.#askedAtMs === undefined;
+    this.#askedAtMs = nowMs;
+    if (this.#isHurried) process.exit(1);
+    if (isFirst) {
+      this.#log.info({ signal }, 'asked to stop');
+      this.#drain().catch(complain);
+      return;
+    }
+    this.#isHurried = true;
+    this.#log.warn({ signal }, 'asked to stop once more: calls and runs that are going on are cut');
+    this.#cut().catch(complain);
+  }
+
+  async #drain(): Promise<void> {
+    await this.#server.drain();
+    if (this.#isHurried) return;
+    await this.#server.close();
+    if (this.#isHurried) return;
+    this.#log.info({}, 'earshot has stopped');
+    process.exit(0);
+  }
+
+  /** Cutting ends the drain, too. */
+  async #cut(): Promise<never> {
+    await within(systemClock, HURRIED_CLOSE_MAX_MS, this.#server.close());
+    process.exit(1);
+  }
 }
 
 async function main(): Promise<void> {
@@ -53,20 +92,9 @@ async function main(): Promise<void> {
   const config = readEnvironment();
   const log = createLog({ level: config.LOG_LEVEL, pretty: config.LOG_PRETTY });
   const server = await startServer(config, { clock: systemClock, log });
-  let askedAtMs: number | undefined;
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      const nowMs = systemClock.nowMs();
-      if (askedAtMs !== undefined && nowMs - askedAtMs < SAME_SIGNAL_MS) return;
-      if (askedAtMs !== undefined) {
-        log.warn({ signal }, 'asked to stop once more: calls that are going on are cut');
-        process.exit(1);
-      }
-      askedAtMs = nowMs;
-      log.info({ signal }, 'asked to stop');
-      drainAndExit(server, log).catch(complain);
-    });
-  }
+  const stopping = new Stopping(server, log);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+    process.on(signal, () => stopping.ask(signal));
   announce(server, config, log);
 }
 

@@ -32,9 +32,9 @@ export interface RunningServer {
   readonly url: string;
   /** The name of the agent that answers where no other is asked for. */
   readonly agent: string;
-  /** Takes no more calls and resolves when the running ones are over. */
+  /** Takes no more calls and runs, and resolves when the running ones are over. */
   drain(): Promise<void>;
-  /** Cuts whatever is left and closes everything. */
+  /** Cuts whatever is left, tells those who watch, writes what is committed and closes everything. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -78,21 +78,23 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     log,
   });
   await listen(switchboard.http, config);
+  const close = async (): Promise<void> => {
+    await switchboard.close();
+    await recordings?.close();
+    await writer.close();
+    await store.close();
+    await model.close();
+  };
+  let closed: Promise<void> | undefined;
   return {
     url: addressOf(switchboard.http),
     agent: agents.default.name,
     async drain() {
       const hadCalls = switchboard.calls.counts()['calls'] !== 0;
-      await switchboard.calls.drain();
+      await switchboard.drain();
       if (hadCalls) await sleep(clock, DRAIN_LINGER_MS);
     },
-    async close() {
-      await switchboard.close();
-      await recordings?.close();
-      await writer.close();
-      await store.close();
-      await model.close();
-    },
+    close: () => (closed ??= close()),
   };
 }
 

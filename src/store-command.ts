@@ -56,9 +56,9 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-function printCounts({ sessions, events, stateKeys, artifactVersions }: DeletedCounts): void {
+function printCounts({ sessions, events, stateKeys, artifactVersions, memoryFacts }: DeletedCounts): void {
   print(
-    `deleted: ${sessions} sessions, ${events} events, ${stateKeys} state keys, ${artifactVersions} artifacts`,
+    `deleted: ${sessions} sessions, ${events} events, ${stateKeys} state keys, ${artifactVersions} artifacts, ${memoryFacts} memories`,
   );
 }
 

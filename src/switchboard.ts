@@ -11,13 +11,20 @@ import { CallRegistry } from './call/call-registry.js';
 import { END_REASONS } from './call/end-reason.js';
 import { LagAdmission } from './call/lag-admission.js';
 import { loadPrompts } from './call/prompts.js';
-import type { Clock } from './clock.js';
+import { type Clock, within } from './clock.js';
 import type { Config } from './config.js';
+import { OpenResponses } from './console/open-responses.js';
 import { createErrorHandler, createOperationsApi } from './console/operations-api.js';
 import type { RunDoor } from './console/run-api.js';
 import { createUpgradeDoor } from './console/upgrade-door.js';
 import { errorText } from './errors.js';
-import { HTTP_CHECK_INTERVAL_MS, HTTP_HEADERS_MAX_MS, HTTP_REQUEST_MAX_MS } from './limits.js';
+import {
+  CLOSE_SENT_MAX_MS,
+  CLOSE_TOLD_MAX_MS,
+  HTTP_CHECK_INTERVAL_MS,
+  HTTP_HEADERS_MAX_MS,
+  HTTP_REQUEST_MAX_MS,
+} from './limits.js';
 import { createOpenLive } from './live-runs.js';
 import type { ConnectLive } from './model/live-connection.js';
 import type { GenerateText } from './model/text-model.js';
@@ -64,7 +71,9 @@ export interface Switchboard {
   /** Not listening yet. */
   readonly http: Server;
   readonly calls: CallRegistry;
-  /** Cuts whatever is left and closes everything. */
+  /** Takes no new calls, conversations and text runs, and resolves when those that go on are over, or were cut after DRAIN_MAX_MS. */
+  drain(): Promise<void>;
+  /** Cuts whatever is left, tells those who watch once it is stored, and closes everything. */
   close(): Promise<void>;
 }
 
@@ -94,9 +103,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
         runs.followCall(call, run, history);
         onRun?.(call, run, history);
       },
-      callMaxMs: config.MAX_CALL_MINUTES * 60_000,
-      idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
-      greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
+      ...callTimesOf(config),
     },
   });
   const live = createLiveDoor({ agents, calls, runs, textRuns, keeping, metrics, clock, log });
@@ -118,19 +125,35 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       }),
     },
   });
+  const responses = new OpenResponses(http);
   return {
     http,
     calls,
+    async drain() {
+      await Promise.all([calls.drain(), textRuns?.drain()]);
+    },
     async close() {
       http.close();
       calls.close();
-      textRuns?.close();
-      runs.close();
+      const cut = textRuns?.close();
+      await within(clock, CLOSE_TOLD_MAX_MS, Promise.all([cut, runs.told()]));
+      const read = runs.close();
+      await within(clock, CLOSE_SENT_MAX_MS, Promise.all([read, responses.sent()]));
       await Promise.all([media.close(), live.close()]);
       http.closeAllConnections();
       admission.close();
       metrics.close();
     },
+  };
+}
+
+function callTimesOf(
+  config: Config,
+): Pick<CallDeps, 'callMaxMs' | 'idleRepromptMs' | 'greetingProtectionMs'> {
+  return {
+    callMaxMs: config.MAX_CALL_MINUTES * 60_000,
+    idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
+    greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
   };
 }
 
@@ -244,6 +267,7 @@ function createHttpServer(config: Config, parts: HttpParts): Server {
       debug: config.EARSHOT_DEBUG,
       runs,
       store,
+      decide: store && ((id, decision) => store.decidePendingCall(id, decision)),
       log,
     }),
   );

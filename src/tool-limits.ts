@@ -40,6 +40,18 @@ export const STREAMING_STOP_MAX_MS = 1_000;
 /** Of one value of a streaming tool, as text. */
 export const UPDATE_MAX_CHARS = 4_000;
 
+/** Of the caller's sound that a model could not take during a call: what it gets afterwards. */
+export const HELD_SOUND_MAX_MS = 1_000;
+
+/** Texts that wait while a model must get nothing. */
+export const HELD_TEXTS_MAX = 64;
+
+/** A farewell before a transfer begins within this, or none is waited for. */
+export const TRANSFER_START_MAX_MS = 3_000;
+
+/** When a tool ends the conversation, what is being said is heard for this long at most. */
+export const FAREWELL_CAP_MS = 3_000;
+
 /** What waits for a pause: one of each streaming tool, and follow-ups of others. The oldest goes. */
 export const UPDATES_WAITING_MAX = 32;
 
@@ -73,6 +85,25 @@ export const CONTEXT_EVENTS_MAX = 1_000;
 
 /** Worker threads of one server for tools that ask for one; calls beyond it wait. */
 export const TOOL_WORKERS_MAX = 4;
+/** Calls that wait for one of them, of all runs; the next one is refused. A call that waits longer than its tool's
+ * `timeoutMs` is over before it began, and a longer queue would only hold more of those. */
+export const TOOL_WORKER_CALLS_WAITING_MAX = 64;
+/** JavaScript heap of each: a report over some hundred thousand rows, and four of them beside a server of 200 MB. Buffers
+ * are outside of it. */
+export const TOOL_WORKER_HEAP_MAX_MB = 256;
+/** The newest events that go with a call, as JSON. More would cost the loop that sends sound milliseconds a call. */
+export const TOOL_WORKER_EVENTS_MAX_CHARS = 256_000;
+/** What a call changed of the state, as JSON; read by the loop that sends sound. */
+export const TOOL_WORKER_STATE_MAX_CHARS = 256_000;
+/** Secrets that one call waits for at once. */
+export const TOOL_WORKER_SECRETS_WAITING_MAX = 64;
+/** What a call prints, as far as it goes to the log; the rest is read and dropped. */
+export const TOOL_WORKER_PRINTED_MAX_CHARS = 4_000;
+/** A worker that has carried out calls takes the next one within milliseconds. One that does not is held by what an earlier
+ * call has left behind, and is replaced; long beside the waits of a busy machine. */
+export const TOOL_WORKER_TAKE_MAX_MS = 5_000;
+/** How long closing waits for threads to end: JavaScript ends at once, a system call when it returns. */
+export const TOOL_WORKERS_CLOSE_MAX_MS = 1_000;
 
 /** A run's tools wait for what its session holds no longer than this; what cannot be read is no empty state. */
 export const SESSION_READ_MAX_MS = 5_000;
@@ -88,5 +119,10 @@ export const PROBE_TURN_MAX_MS = 60_000;
 /** Calls of one session that wait for a person or a slow job. */
 export const PENDING_CALLS_MAX = 100;
 
+/** Rows of one page of what waits, and of the ledger; bounded in bytes as a page of events is. */
+export const PENDING_PAGE_MAX = 100;
+export const LEDGER_PAGE_MAX = 200;
+
 assert(GUARD_TIMEOUT_MS < TOOL_TIMEOUT_MS, 'a guard decides before a handler gives up');
+assert(TOOL_WORKER_TAKE_MAX_MS < TOOL_TIMEOUT_MS, 'a held worker is replaced before its next call gives up');
 assert(MEMORY_RECALLED_MAX <= MEMORY_FACTS_MAX, 'what is recalled was kept');

@@ -260,7 +260,7 @@ describe('the operators’ doors', () => {
     for (const [method, path] of [
       ['GET', '/'],
       ['POST', '/calls'],
-      ['GET', '/approvals'],
+      ['POST', '/calls/CA1/transfer'],
     ] as const) {
       const { status, body } = await json(server.url + path, { method });
       expect(status).toBe(501);

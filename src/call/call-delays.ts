@@ -8,6 +8,7 @@ import {
   NO_STREAM_TIMEOUT_MS,
   STREAM_RETURN_TIMEOUT_MS,
 } from '../limits.js';
+import { FAREWELL_CAP_MS, TRANSFER_START_MAX_MS } from '../tool-limits.js';
 import type { CallTimer } from './call-state.js';
 
 /** Undefined where the timer is off. `unplayedMs`: what the caller has still to hear before a farewell. */
@@ -21,6 +22,10 @@ export function delayOf(timer: CallTimer, callMaxMs: number, unplayedMs: number)
       return callMaxMs > 0 ? callMaxMs : undefined;
     case 'farewellStart':
       return FAREWELL_START_MAX_MS;
+    case 'transferStart':
+      return TRANSFER_START_MAX_MS;
+    case 'farewellCap':
+      return FAREWELL_CAP_MS;
     case 'farewellMax':
       return FAREWELL_MAX_MS + unplayedMs;
     case 'cutMax':

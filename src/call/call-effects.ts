@@ -11,7 +11,7 @@ import type { CallTimers } from './call-timers.js';
 import type { Conversation } from './conversation.js';
 import type { EndReason } from './end-reason.js';
 import type { IdleWatch } from './idle-watch.js';
-import { CALL_MUST_END } from './line-texts.js';
+import { ANSWER_REFUSED, CALL_MUST_END, TRANSFER_FAILED } from './line-texts.js';
 import type { ModelLink } from './model-link.js';
 
 export interface CallEffectsOptions {
@@ -26,6 +26,7 @@ export interface CallEffectsOptions {
   /** 0: no limit. */
   readonly callMaxMs: number;
   readonly cutLine: () => void;
+  readonly transfer: () => void;
   /** There was no stream to close any more. */
   readonly onNoStream: () => void;
   readonly onFinish: (reason: EndReason) => void;
@@ -56,6 +57,10 @@ export class CallEffects {
         return conversation.onGenerationComplete();
       case 'askFarewell':
         return conversation.ask(CALL_MUST_END);
+      case 'transfer':
+        return this.#options.transfer();
+      case 'tellTransferFailed':
+        return conversation.ask(TRANSFER_FAILED);
       case 'play':
         return conversation.play(effect.prompt);
       case 'closeModel':
@@ -80,6 +85,13 @@ export class CallEffects {
   greetAgain(): void {
     const { conversation, greeting } = this.#options;
     if (conversation.awaitsGreeting) conversation.greet(greeting);
+  }
+
+  /** The model gave no answer, and the caller heard none: a greeting is asked for again, of anything else it says so. */
+  explainRefusal(): void {
+    const { conversation } = this.#options;
+    if (conversation.awaitsGreeting) this.greetAgain();
+    else conversation.ask(ANSWER_REFUSED);
   }
 
   #greet(): void {

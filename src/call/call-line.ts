@@ -117,6 +117,15 @@ export class CallLine {
     });
   }
 
+  /** Has the carrier connect the caller with a human; `lineTransferred` follows. */
+  transfer(scope: RestScope): void {
+    const { callSid, call, callControl, log } = this.#options;
+    void callControl.transfer(callSid, scope).then((outcome) => {
+      log.info({ callSid, outcome: outcome.kind }, 'the caller was to be connected with a human');
+      call.guard(() => call.post({ type: 'lineTransferred', isDone: outcome.kind === 'done' }));
+    });
+  }
+
   #take(): MediaStream | undefined {
     const stream = this.#stream;
     if (stream !== undefined) this.#options.observer.onCallActive(-1);

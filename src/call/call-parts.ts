@@ -9,6 +9,7 @@ import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
 import type { LiveConnection } from '../model/live-connection.js';
 import { CallClock } from './call-clock.js';
+import type { SoundTee } from './caller-leg.js';
 import type { CallDeps } from './call-deps.js';
 import { CallEffects } from './call-effects.js';
 import type { CallIdentity } from './call-identity.js';
@@ -22,6 +23,7 @@ import { IdleWatch } from './idle-watch.js';
 import { callerSilent } from './line-texts.js';
 import type { ConversationEvent } from './live-events.js';
 import { ModelLink } from './model-link.js';
+import { RefusedTurns } from './refused-turns.js';
 
 export interface CallSetUp {
   readonly identity: CallIdentity;
@@ -58,6 +60,7 @@ export interface CallParts {
   readonly idle: IdleWatch;
   readonly line: CallLine;
   readonly functionCalls: FunctionCalls;
+  readonly refusedTurns: RefusedTurns;
   readonly effects: CallEffects;
 }
 
@@ -69,7 +72,14 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
   if (setUp.request !== undefined) tap?.webhook(setUp.request);
   const run = openRun(setUp, clock);
   const timers = new CallTimers<CallTimerName>(clock, (name) => host.onTimer(name));
-  const conversation = makeConversation(setUp, host, { clock, run });
+  // The tools hear the caller by way of the conversation, and speak into it.
+  const tee: SoundTee = {
+    get wantsSound() {
+      return functionCalls.work.wantsSound;
+    },
+    onSound: (pcm16k) => functionCalls.work.onSound(pcm16k),
+  };
+  const conversation = makeConversation(setUp, host, { clock, run, tee });
   const link = makeLink(setUp, host, { conversation, run });
   const idle = makeIdleWatch(setUp, host, { clock, conversation });
   const line = new CallLine({
@@ -82,12 +92,12 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     observer: deps.observer,
     log: deps.log,
   });
-  const functionCalls = new FunctionCalls({
-    conversation,
+  const functionCalls: FunctionCalls = makeFunctionCalls(setUp, host, {
+    clock,
+    tap,
     run,
-    model: () => link.model,
-    observer: deps.observer,
-    onAgentEnds: (spoken) => host.apply({ type: 'agentEnds', spoken, heard: conversation.isSilent }),
+    conversation,
+    link,
   });
   const effects = new CallEffects({
     conversation,
@@ -99,10 +109,12 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     greeting: setUp.agent.greeting,
     callMaxMs: deps.callMaxMs,
     cutLine: () => line.cut({ clock, tap: tap?.rest }),
+    transfer: () => line.transfer({ clock, tap: tap?.rest }),
     onNoStream: () => host.post({ type: 'streamClosed' }),
     onFinish: (reason) => host.finish(reason),
   });
-  return { clock, tap, run, timers, conversation, link, idle, line, functionCalls, effects };
+  const refusedTurns = new RefusedTurns({ run, explain: () => effects.explainRefusal() });
+  return { clock, tap, run, timers, conversation, link, idle, line, functionCalls, refusedTurns, effects };
 }
 
 function openRun({ identity, agent, deps, history = [] }: CallSetUp, clock: CallClock): RunEvents {
@@ -120,7 +132,7 @@ function openRun({ identity, agent, deps, history = [] }: CallSetUp, clock: Call
 function makeConversation(
   { deps, history = [] }: CallSetUp,
   host: CallHost,
-  { clock, run }: Pick<CallParts, 'clock' | 'run'>,
+  { clock, run, tee }: Pick<CallParts, 'clock' | 'run'> & { readonly tee: SoundTee },
 ): Conversation {
   return new Conversation({
     clock,
@@ -129,9 +141,36 @@ function makeConversation(
     greetingProtectionMs: deps.greetingProtectionMs,
     run,
     isContinued: history.length > 0,
+    tee,
     events: {
       onAgentSpeaks: () => host.post({ type: 'agentSpeaks' }),
       onPlayoutDrained: () => host.post({ type: 'playoutDrained' }),
+    },
+  });
+}
+
+function makeFunctionCalls(
+  { agent, identity, history = [], deps }: CallSetUp,
+  host: CallHost,
+  { clock, tap, run, conversation, link }: Pick<CallParts, 'clock' | 'tap' | 'run' | 'conversation' | 'link'>,
+): FunctionCalls {
+  return new FunctionCalls({
+    agent,
+    identity,
+    history,
+    openTools: deps.openTools,
+    conversation,
+    run,
+    model: () => link.model,
+    clock,
+    tap,
+    log: deps.log,
+    post: (happens) => host.guard(() => host.post({ type: 'toolHappened', run: happens })),
+    events: {
+      onAgentEnds: (spoken) => host.apply({ type: 'agentEnds', spoken, heard: conversation.isSilent }),
+      onAgentTransfers: () => host.apply({ type: 'agentTransfers', heard: conversation.isSilent }),
+      onInvocationEnds: () => host.apply({ type: 'invocationEnds', heard: conversation.isSilent }),
+      whyNoTransfer: () => deps.callControl.whyNoTransfer,
     },
   });
 }
@@ -146,11 +185,15 @@ function makeLink(
     connectLive: deps.connectLive,
     log: deps.log,
     onReady: (model) => host.onModelReady(model),
-    onFailed: () => host.guard(() => host.post({ type: 'modelFailed' })),
+    onFailed: () =>
+      host.guard(() => {
+        run.failed('model_unreachable', 'The model could not be reached.');
+        host.post({ type: 'modelFailed' });
+      }),
     onGone: (lost) => {
       conversation.detachModel(lost);
       if (!lost) return;
-      run.failed('model_lost', 'The connection to the model was lost.', { fatal: true });
+      run.failed('model_lost', 'The connection to the model was lost.');
       host.post({ type: 'modelClosed' });
     },
   });

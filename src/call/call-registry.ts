@@ -111,6 +111,12 @@ export class CallRegistry implements VoiceDoor, CallBook {
     return ended.owesApology ? { kind: 'apology' } : { kind: 'hangup' };
   }
 
+  /** The call is over here, whoever has spoken with the caller since. */
+  onHandoff(callSid: CallSid, isAnswered: boolean, request: WebhookRequest): VoiceAnswer {
+    (this.#calls.get(callSid) ?? this.#ended.get(callSid)?.trail)?.enter(request);
+    return isAnswered ? { kind: 'hangup' } : { kind: 'nobodyAnswered' };
+  }
+
   onStatus(callSid: CallSid, status: CallStatus, request: WebhookRequest): void {
     const call = this.#calls.get(callSid);
     (call ?? this.#ended.get(callSid)?.trail)?.enter(request);
@@ -137,8 +143,9 @@ export class CallRegistry implements VoiceDoor, CallBook {
     if (this.#draining === undefined && this.hasRoom) return this.#web.open(caller, stream, history);
     this.#log.warn({ cause: this.#whyFull, calls: this.#count }, 'a web client was refused: busy');
     this.#observer.onCallEnded('web', 'busy', 0);
-    const refused = this.draining ? 'the server is stopping' : 'the server is full: try again later';
-    return { code: 'run_refused', refused };
+    return this.draining
+      ? { code: 'server_draining', refused: 'the server is stopping' }
+      : { code: 'run_refused', refused: 'the server is full: try again later' };
   }
 
   /** A web client that comes back to its conversation, also when draining; undefined where there is none. */

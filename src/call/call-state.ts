@@ -5,8 +5,8 @@
  *       │  └──────stream, model ready already──────────▶│         ▲
  *       └── no stream / over ──▶ ended                  └─ caller hung up ──▶ ended
  *
- * `ending` has stages: `farewell` (the model says goodbye), `prompt` (a recorded clip plays), `cutting` (the line is
- * being ended). A carrier socket that is lost without `stop` (`streamLost`) may come back in connecting and live.
+ * `ending` has stages: `farewell` (the model says goodbye), `prompt` (what is left is heard out, often a recorded clip),
+ * `cutting` (the line is being ended), `transferring` (the carrier is asked to connect the caller with a human). A carrier socket that is lost without `stop` (`streamLost`) may come back in connecting and live.
  */
 import type { EndReason } from './end-reason.js';
 import type { PromptName } from './prompts.js';
@@ -18,16 +18,25 @@ export type CallState =
   | {
       readonly name: 'ending';
       readonly reason: EndReason;
-      readonly stage: 'farewell' | 'prompt' | 'cutting';
+      readonly stage: 'farewell' | 'prompt' | 'cutting' | 'transferring';
       /** In `farewell`: whether the goodbye has begun, the model has said all of it, and all sent was heard. */
       readonly begun: boolean;
       readonly said: boolean;
       readonly heard: boolean;
+      /** In `transferring`: nobody is left who could go on if it fails. */
+      readonly modelLost?: boolean;
     }
   | { readonly name: 'ended'; readonly reason: EndReason };
 
 export type CallTimer =
-  'noStream' | 'streamReturn' | 'maxDuration' | 'farewellStart' | 'farewellMax' | 'cutMax';
+  | 'noStream'
+  | 'streamReturn'
+  | 'maxDuration'
+  | 'farewellStart'
+  | 'transferStart'
+  | 'farewellCap'
+  | 'farewellMax'
+  | 'cutMax';
 
 export type CallEvent =
   | { readonly type: 'streamStarted' }
@@ -45,6 +54,14 @@ export type CallEvent =
   | { readonly type: 'callerIdle' }
   /** The model called `end_call`; `spoken`: it has already said something in that turn; `heard`: all of it. */
   | { readonly type: 'agentEnds'; readonly spoken: boolean; readonly heard: boolean }
+  /** A tool wants the caller connected with a human; `heard`: all that was said. */
+  | { readonly type: 'agentTransfers'; readonly heard: boolean }
+  /** What came of asking the carrier for it. */
+  | { readonly type: 'lineTransferred'; readonly isDone: boolean }
+  /** A tool has ended the conversation; `heard`: all that was said. */
+  | { readonly type: 'invocationEnds'; readonly heard: boolean }
+  /** A limit of the agent's own is reached. */
+  | { readonly type: 'costLimit' }
   | { readonly type: 'operatorHangsUp' }
   | { readonly type: 'drainDeadline' }
   | { readonly type: 'interrupted' }
@@ -66,6 +83,10 @@ export type CallEffect =
   | { readonly do: 'arm'; readonly timer: CallTimer }
   | { readonly do: 'disarm'; readonly timer: CallTimer }
   | { readonly do: 'askFarewell' }
+  /** Ask the carrier to connect the caller with a human; `lineTransferred` follows. */
+  | { readonly do: 'transfer' }
+  /** The caller is still here: the model has to say so. */
+  | { readonly do: 'tellTransferFailed' }
   /** Nothing more is expected of the model's turn: what there is of it is played out. */
   | { readonly do: 'endTurn' }
   | { readonly do: 'play'; readonly prompt: PromptName }
@@ -135,6 +156,34 @@ function askFarewell(reason: EndReason): Transition {
       { do: 'arm', timer: 'farewellStart' },
       { do: 'askFarewell' },
     ],
+  };
+}
+
+function transferAfterFarewell(heard: boolean): Transition {
+  return {
+    state: { name: 'ending', reason: 'transferred', stage: 'farewell', begun: false, said: false, heard },
+    effects: [
+      { do: 'arm', timer: 'farewellMax' },
+      { do: 'arm', timer: 'transferStart' },
+    ],
+  };
+}
+
+/** The model has no more say at once; what it has said by then is heard out, for a while. */
+function endInvocation(heard: boolean): Transition {
+  if (heard) return cut('agent_ended');
+  return {
+    state: { name: 'ending', reason: 'agent_ended', stage: 'prompt', begun: true, said: true, heard },
+    effects: [{ do: 'closeModel' }, { do: 'arm', timer: 'farewellCap' }],
+  };
+}
+
+/** The farewell is over: the line is ended, or led on. */
+function leave(state: CallState & { name: 'ending' }): Transition {
+  if (state.reason !== 'transferred') return cut(state.reason);
+  return {
+    state: { ...state, stage: 'transferring' },
+    effects: [{ do: 'arm', timer: 'cutMax' }, { do: 'transfer' }],
   };
 }
 
@@ -213,6 +262,13 @@ function fromLive(state: CallState & { name: 'live' }, event: CallEvent): Transi
           { do: 'arm', timer: 'farewellStart' },
         ],
       };
+    case 'agentTransfers':
+      // Its farewell would not be heard; it may try again.
+      return state.streamLost ? stay(state) : transferAfterFarewell(event.heard);
+    case 'invocationEnds':
+      return endInvocation(event.heard);
+    case 'costLimit':
+      return state.streamLost ? finish('cost_limit') : askFarewell('cost_limit');
     case 'callerIdle':
       return state.streamLost ? stay(state) : askFarewell('caller_idle');
     default:
@@ -253,16 +309,22 @@ function fromEnding(state: CallState & { name: 'ending' }, event: CallEvent): Tr
   if (event.type === 'streamClosed') return finish(state.reason);
   if (event.type === 'fault') {
     // A fault while saying goodbye must not lengthen it; a fault while cutting leaves only the end.
+    if (state.stage === 'transferring') return stay(state);
     return state.stage === 'cutting' ? finish(state.reason) : cut(state.reason);
   }
   if (event.type === 'timer' && event.timer === 'farewellMax') {
-    return state.stage === 'cutting' ? stay(state) : leavePrompt(state);
+    const isLeaving = state.stage === 'cutting' || state.stage === 'transferring';
+    return isLeaving ? stay(state) : leavePrompt(state);
   }
   switch (state.stage) {
     case 'farewell':
       return inFarewell(state, event);
     case 'prompt':
-      return event.type === 'playoutDrained' ? leavePrompt(state) : stay(state);
+      return event.type === 'playoutDrained' || isTimer(event, 'farewellCap')
+        ? leavePrompt(state)
+        : stay(state);
+    case 'transferring':
+      return inTransfer(state, event);
     case 'cutting':
       return inCutting(state, event);
   }
@@ -273,7 +335,7 @@ function fromEnding(state: CallState & { name: 'ending' }, event: CallEvent): Tr
  * decides (today: hang up). Every other ending cuts the line.
  */
 function leavePrompt(state: CallState & { name: 'ending' }): Transition {
-  if (state.reason !== 'model_lost' && state.reason !== 'model_unreachable') return cut(state.reason);
+  if (state.reason !== 'model_lost' && state.reason !== 'model_unreachable') return leave(state);
   return {
     state: { ...state, stage: 'cutting' },
     effects: [{ do: 'arm', timer: 'cutMax' }, { do: 'closeStream' }],
@@ -295,12 +357,15 @@ function inFarewell(state: CallState & { name: 'ending' }, event: CallEvent): Tr
       // What was said is heard out; what was not said in time, a recorded goodbye says.
       if (event.type === 'timer' && event.timer === 'maxDuration')
         return stay({ ...state, reason: 'max_duration' });
-      if (event.type === 'timer' && event.timer !== 'farewellStart') return stay(state);
-      return state.begun ? settleSaid(state) : playThenCut(state.reason, 'goodbye');
+      if (event.type === 'timer' && event.timer !== 'farewellStart' && event.timer !== 'transferStart')
+        return stay(state);
+      if (state.begun) return settleSaid(state);
+      // A human follows: nobody has to be told goodbye.
+      return state.reason === 'transferred' ? leave(state) : playThenCut(state.reason, 'goodbye');
     case 'interrupted':
       return onFarewellInterrupted(state);
     case 'drainDeadline':
-      return stay({ ...state, reason: 'server_draining' });
+      return state.reason === 'transferred' ? stay(state) : stay({ ...state, reason: 'server_draining' });
     default:
       return stay(state);
   }
@@ -313,7 +378,7 @@ function settleSaid(state: CallState & { name: 'ending' }): Transition {
 }
 
 function settle(state: CallState & { name: 'ending' }): Transition {
-  return state.begun && state.said && state.heard ? cut(state.reason) : stay(state);
+  return state.begun && state.said && state.heard ? leave(state) : stay(state);
 }
 
 /** A caller who speaks into the goodbye is still there; only a limit of ours goes on regardless. */
@@ -328,6 +393,28 @@ function onFarewellInterrupted(state: CallState & { name: 'ending' }): Transitio
       { do: 'disarm', timer: 'farewellStart' },
     ],
   };
+}
+
+/** The carrier takes the stream away when it connects the caller: that is no hang-up, and ends the call here. */
+function inTransfer(state: CallState & { name: 'ending' }, event: CallEvent): Transition {
+  if (event.type === 'modelClosed') return stay({ ...state, modelLost: true });
+  if (isTimer(event, 'cutMax')) return finish(state.reason);
+  if (event.type !== 'lineTransferred') return stay(state);
+  if (event.isDone) return { state, effects: [{ do: 'closeModel' }] };
+  if (state.modelLost === true) return playThenCut('model_lost', 'apology');
+  return {
+    state: { name: 'live', streamLost: false },
+    effects: [
+      { do: 'disarm', timer: 'farewellMax' },
+      { do: 'disarm', timer: 'transferStart' },
+      { do: 'disarm', timer: 'cutMax' },
+      { do: 'tellTransferFailed' },
+    ],
+  };
+}
+
+function isTimer(event: CallEvent, timer: CallTimer): boolean {
+  return event.type === 'timer' && event.timer === timer;
 }
 
 function inCutting(state: CallState & { name: 'ending' }, event: CallEvent): Transition {

@@ -27,7 +27,7 @@ import { type CallEvent, type CallState, INITIAL_CALL_STATE, transition } from '
 import type { CallTimers } from './call-timers.js';
 import { CallTrail } from './call-trail.js';
 import type { Conversation } from './conversation.js';
-import { type EndReason, EXPLAINED_ENDS } from './end-reason.js';
+import { type EndReason, EXPLAINED_ENDS, FAILED_ENDS } from './end-reason.js';
 import type { FunctionCalls } from './function-calls.js';
 import type { IdleWatch } from './idle-watch.js';
 import { keyPressed } from './line-texts.js';
@@ -35,6 +35,7 @@ import { liveSetup } from './live-setup.js';
 import { Mailbox } from './mailbox.js';
 import { type ConversationEvent, liveListener } from './live-events.js';
 import type { ModelLink } from './model-link.js';
+import type { RefusedTurns } from './refused-turns.js';
 
 export interface CallOptions extends CallSetUp {
   /** Called once, when nothing of the call is alive any more. */
@@ -54,9 +55,12 @@ export class Call {
   readonly #idle: IdleWatch;
   #state: CallState = INITIAL_CALL_STATE;
   readonly #line: CallLine;
-  #wasConnecting = false;
+  /** The model was asked for. */
+  #wasAsked = false;
+  #isRemembering = false;
   readonly #link: ModelLink;
   readonly #functionCalls: FunctionCalls;
+  readonly #refusedTurns: RefusedTurns;
   readonly #effects: CallEffects;
   readonly #announcedWallMs: number;
   #endedAtMs: number | undefined;
@@ -91,6 +95,7 @@ export class Call {
     this.#idle = parts.idle;
     this.#line = parts.line;
     this.#functionCalls = parts.functionCalls;
+    this.#refusedTurns = parts.refusedTurns;
     this.#effects = parts.effects;
   }
 
@@ -109,7 +114,7 @@ export class Call {
 
   /** A model is connected or connecting for it and no stream has opened yet. */
   get isPrewarm(): boolean {
-    return this.#state.name === 'announced' && this.#link.isAlive;
+    return this.#state.name === 'announced' && (this.#link.isAlive || this.#isRemembering);
   }
 
   get hasStream(): boolean {
@@ -123,6 +128,12 @@ export class Call {
   /** Whether a typed text can be taken: too much must not wait for the model. */
   get mayType(): boolean {
     return this.#state.name !== 'ended' && this.#conversation.mayType;
+  }
+
+  /** Tools that are shown what the caller shows get a copy. */
+  onImage(mimeType: string, image: Uint8Array): boolean {
+    this.#functionCalls.work.onImage(mimeType, image);
+    return this.model?.sendImage(mimeType, image) ?? false;
   }
 
   get timerCount(): number {
@@ -148,7 +159,7 @@ export class Call {
     const { appName: agent, userId } = this.identity;
     this.#deps.log.info({ callSid: this.callSid, agent, pii: { userId } }, 'call announced');
     this.#effects.arm('noStream');
-    if (options.prewarm) this.#connect();
+    if (options.prewarm) this.#remember();
   }
 
   /** Hands in one control event; it is handled now, or after the one that is being handled. */
@@ -211,7 +222,7 @@ export class Call {
 
   #openLine(stream: MediaStream, tap: SocketTap | undefined): AcceptedStream {
     // Beyond the cap on prewarms the model is connected only now that the caller is there.
-    if (this.#state.name === 'announced' && !this.#wasConnecting) this.#connect();
+    if (this.#state.name === 'announced' && !this.#wasAsked) this.#remember();
     const listener = this.#line.open(stream);
     this.post({ type: 'streamStarted' });
     return { listener, scope: { clock: this.#clock, tap } };
@@ -259,12 +270,15 @@ export class Call {
       case 'mark':
         return this.#conversation.onMark(event.name);
       case 'dtmf':
+        this.#functionCalls.onCallerTurn();
         this.#conversation.onKey(keyPressed(event.digit));
         return this.#apply({ type: 'interrupted' }); // Who presses a key into a goodbye is still there.
       case 'typed':
+        this.#functionCalls.onCallerTurn();
         this.#conversation.onTyped(event.text);
         return this.#apply({ type: 'interrupted' });
       case 'inputTranscription':
+        this.#functionCalls.onCallerTurn();
         if (this.#conversation.onInputTranscription(event.text)) this.#apply({ type: 'interrupted' });
         return;
       case 'outputTranscription':
@@ -272,9 +286,13 @@ export class Call {
       case 'generationComplete':
         return this.#onTurnOver(() => this.#conversation.onGenerationComplete());
       case 'turnComplete':
-        return this.#onTurnOver(() => this.#conversation.onTurnComplete());
+        return this.#onTurnComplete(event.reason);
       case 'toolCall':
         return this.#functionCalls.onToolCall(event.functionCalls);
+      case 'toolCallCancellation':
+        return this.#functionCalls.onToolCallCancellation(event.ids);
+      case 'toolHappened':
+        return event.run();
       case 'usageMetadata':
         return this.#run.used(event.usage);
       default:
@@ -286,6 +304,14 @@ export class Call {
     const spoken = this.#conversation.hasSpokenThisTurn;
     run();
     this.#apply({ type: 'agentTurnOver', spoken, heard: this.#conversation.isSilent });
+    this.#functionCalls.tellUpdate();
+  }
+
+  #onTurnComplete(reason: string | undefined): void {
+    const wasHeard = this.#conversation.hasSpokenThisTurn || this.#conversation.isTurnCut;
+    this.#onTurnOver(() => this.#conversation.onTurnComplete());
+    const mayExplain = this.#state.name === 'live' && this.#line.isOpen && !wasHeard;
+    this.#refusedTurns.onTurnComplete(reason, mayExplain);
   }
 
   #apply(event: CallEvent): void {
@@ -308,19 +334,35 @@ export class Call {
       if (name !== 'tick') return this.post({ type: 'timer', timer: name });
       this.#timers.arm('tick', TICK_MS);
       this.#conversation.onTick();
+      if (this.#state.name === 'live') this.#functionCalls.tellUpdate();
     });
   }
 
   // --- Line and model ----------------------------------------------------------------------------------------------
 
-  #connect(): void {
-    this.#wasConnecting = true;
+  #connect(remembered: string | undefined): void {
+    this.#isRemembering = false;
     const { agent, history = [] } = this.#options;
     const isWeb = this.identity.callDirection === 'web';
     this.#link.connect({
-      makeSetup: () => liveSetup(agent, this.identity, isWeb ? { history } : undefined),
+      makeSetup: () => liveSetup(agent, this.identity, { remembered, web: isWeb ? { history } : undefined }),
       listener: liveListener(this, this.#conversation),
       openScope: () => ({ clock: this.#clock, tap: this.#tap?.modelConnecting() }),
+    });
+  }
+
+  /** What is remembered of the caller stands in the model's instruction: it is looked up first, where anything is kept. */
+  #remember(): void {
+    this.#wasAsked = true;
+    this.#isRemembering = true;
+    const remembered = this.#deps.recall?.(this.identity);
+    if (!(remembered instanceof Promise)) return this.#connect(remembered);
+    void remembered.then((text) => {
+      this.#clock.enter();
+      this.#tap?.tools?.recalled(text);
+      this.guard(() => {
+        if (this.#state.name !== 'ended') this.#connect(text);
+      });
     });
   }
 
@@ -347,7 +389,10 @@ export class Call {
     this.#idle.stop();
     this.#link.close();
     const stream = this.#line.end();
+    void this.#functionCalls.close();
     this.#conversation.close();
+    const failure = FAILED_ENDS[reason];
+    if (failure !== undefined) this.#run.failed(reason, failure, { fatal: true });
     this.#run.over();
     stream?.close();
     this.#timers.disarmAll();

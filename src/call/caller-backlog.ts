@@ -43,6 +43,11 @@ export class CallerBacklog {
     return oldest?.mulaw;
   }
 
+  /** Drops what is older. */
+  keepNewest(ms: number): void {
+    while (this.#bytes > ms * MULAW_BYTES_PER_MS) this.#dropOldest('backlog_age');
+  }
+
   clear(): void {
     this.#waiting = [];
     this.#bytes = 0;

@@ -8,6 +8,7 @@ import type { CallerUpsampler } from '../audio/caller-upsampler.js';
 import type { VoiceActivity } from '../audio/voice-activity.js';
 import type { Clock } from '../clock.js';
 import { MODEL_BUFFERED_MAX_BYTES, MULAW_BYTES_PER_MS, MULAW_FRAME_BYTES, MULAW_SILENCE } from '../limits.js';
+import { HELD_SOUND_MAX_MS } from '../tool-limits.js';
 import type { LiveConnection } from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import { CallerBacklog } from './caller-backlog.js';
@@ -18,6 +19,15 @@ export interface CallerLegOptions {
   readonly upsampler: CallerUpsampler;
   readonly voice: VoiceActivity;
   readonly observer: CallObserver;
+  /** Gets a copy of what the model gets, while it wants one. */
+  readonly tee: SoundTee;
+}
+
+/** Who else hears the caller; nothing is copied for it before it asks. */
+export interface SoundTee {
+  readonly wantsSound: boolean;
+  /** PCM16 at 16 kHz; not kept. */
+  onSound(pcm16k: Uint8Array): void;
 }
 
 const SILENCE = new Uint8Array(MULAW_FRAME_BYTES).fill(MULAW_SILENCE);
@@ -29,7 +39,10 @@ export class CallerLeg {
   readonly #voice: VoiceActivity;
   readonly #observer: CallObserver;
   readonly #backlog: CallerBacklog;
+  readonly #tee: SoundTee;
   #model: LiveConnection | undefined;
+  /** The model must get nothing for now. */
+  #isHeld = false;
   #lastVoicedAtMs: number | undefined;
 
   constructor(options: CallerLegOptions) {
@@ -39,6 +52,7 @@ export class CallerLeg {
     this.#voice = options.voice;
     this.#observer = options.observer;
     this.#backlog = new CallerBacklog(options);
+    this.#tee = options.tee;
   }
 
   /** When the caller's last voiced frame came in, by the clock. */
@@ -63,6 +77,15 @@ export class CallerLeg {
   attachModel(model: LiveConnection): void {
     this.#model = model;
     this.#flushBacklog(model);
+  }
+
+  /** While held, nothing is sent; afterwards the newest second follows. */
+  hold(isHeld: boolean): void {
+    if (this.#isHeld === isHeld) return;
+    this.#isHeld = isHeld;
+    if (isHeld || this.#model === undefined) return;
+    this.#backlog.keepNewest(HELD_SOUND_MAX_MS);
+    this.#flushBacklog(this.#model);
   }
 
   detachModel(): void {
@@ -92,7 +115,7 @@ export class CallerLeg {
 
   #feed(mulaw: Uint8Array): void {
     const model = this.#model;
-    if (model === undefined || model.bufferedAmount > MODEL_BUFFERED_MAX_BYTES) {
+    if (model === undefined || this.#isHeld || model.bufferedAmount > MODEL_BUFFERED_MAX_BYTES) {
       this.#backlog.add(mulaw);
       return;
     }
@@ -103,14 +126,20 @@ export class CallerLeg {
         return;
       }
     }
-    model.sendAudio(this.#upsampler.push(mulaw));
+    this.#send(model, mulaw);
+  }
+
+  #send(model: LiveConnection, mulaw: Uint8Array): void {
+    const pcm16k = this.#upsampler.push(mulaw);
+    if (this.#tee.wantsSound) this.#tee.onSound(pcm16k);
+    model.sendAudio(pcm16k);
   }
 
   #flushBacklog(model: LiveConnection): void {
     while (model.bufferedAmount <= MODEL_BUFFERED_MAX_BYTES) {
       const mulaw = this.#backlog.takeOldest();
       if (mulaw === undefined) return;
-      model.sendAudio(this.#upsampler.push(mulaw));
+      this.#send(model, mulaw);
     }
   }
 }

@@ -21,11 +21,12 @@ import {
   TRANSCRIBED_BARGE_IN_MIN_MS,
 } from '../limits.js';
 import type { LiveConnection } from '../model/live-connection.js';
+import { HELD_TEXTS_MAX } from '../tool-limits.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { MediaStream } from '../telephony/media-stream.js';
 import { AgentLeg } from './agent-leg.js';
 import type { AgentMessage } from './agent-message.js';
-import { CallerLeg } from './caller-leg.js';
+import { CallerLeg, type SoundTee } from './caller-leg.js';
 import { askGreeting, CALLER_IS_BACK, heardOnly, lineLost } from './line-texts.js';
 import { PROMPT_TEXTS, type PromptName, type Prompts } from './prompts.js';
 import { Transcript } from './transcript.js';
@@ -47,6 +48,8 @@ export interface ConversationOptions {
   /** Something was said in this session before: nobody is greeted as a stranger. */
   readonly isContinued?: boolean;
   readonly events: ConversationEvents;
+  /** Who else hears the caller. */
+  readonly tee: SoundTee;
 }
 
 export class Conversation {
@@ -66,6 +69,9 @@ export class Conversation {
   /** What the model does not know yet: it travels with the next text or tool response. */
   #note: string | undefined;
   #earlyKeys = 0;
+  /** The model must get nothing for now. */
+  #isHeld = false;
+  #heldTexts: string[] = [];
   /** Typed before the model was ready; it goes in one text, in the greeting's place. */
   #earlyTexts: string[] = [];
   #hasAskedGreeting = false;
@@ -101,6 +107,7 @@ export class Conversation {
       gaps: new CallerGaps(),
       upsampler: new CallerUpsampler(),
       voice: new VoiceActivity(),
+      tee: options.tee,
     });
     this.#turns = new TurnClock({
       clock,
@@ -189,7 +196,28 @@ export class Conversation {
   ask(text: string): void {
     this.#agent.onAsked();
     this.#otherActivityAtMs = this.#clock.nowMs();
-    this.#model?.sendText(this.#withNote(text));
+    if (!this.#isHeld) this.#model?.sendText(this.#withNote(text));
+    // More than anybody types or presses while a call runs: the oldest goes.
+    else if (this.#heldTexts.push(text) > HELD_TEXTS_MAX) this.#heldTexts.shift();
+  }
+
+  /** The model must get neither sound nor text for now; what waited follows when it may. */
+  holdInput(isHeld: boolean): void {
+    if (this.#isHeld === isHeld) return;
+    this.#isHeld = isHeld;
+    this.#caller.hold(isHeld);
+    const held = isHeld ? [] : this.#heldTexts.splice(0);
+    if (held.length > 0) this.#model?.sendText(this.#withNote(held.join('\n')));
+  }
+
+  /** Something was done, though nobody spoke. */
+  noteActivity(): void {
+    this.#otherActivityAtMs = this.#clock.nowMs();
+  }
+
+  /** What is being said is cut for something that cannot wait. */
+  giveWay(): void {
+    this.#agent.giveWay();
   }
 
   /** Plays a recorded clip behind what is being said; a long wait is cut short first. */
@@ -309,6 +337,11 @@ export class Conversation {
     return this.#agent.current?.hasSound ?? false;
   }
 
+  /** Whether the model's open turn was cut, and its `turnComplete` is still to come. */
+  get isTurnCut(): boolean {
+    return this.#agent.isTurnCut;
+  }
+
   get turn(): 'listening' | 'thinking' | 'speaking' {
     if (!this.#playout.isSilent) return 'speaking';
     return this.#agent.current === undefined ? 'listening' : 'thinking';
@@ -316,6 +349,11 @@ export class Conversation {
 
   callerActiveAtMs(): number {
     return Math.max(this.#caller.lastVoicedAtMs ?? Number.NEGATIVE_INFINITY, this.#keyPressedAtMs);
+  }
+
+  /** When either side was last heard, or something was last asked of the model. */
+  spokenAtMs(): number {
+    return Math.max(this.activeAtMs(), this.callerActiveAtMs());
   }
 
   activeAtMs(): number {

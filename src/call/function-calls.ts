@@ -33,8 +33,8 @@ export interface FunctionCallsOptions {
   readonly clock: CallTime;
   readonly tap: CallTap | undefined;
   readonly log: Log;
-  /** What it throws ends the call. */
-  readonly guard: (run: () => void) => void;
+  /** Runs it as one event of the call's mailbox; what it throws ends the call. */
+  readonly post: (happens: () => void) => void;
   readonly events: FunctionCallsEvents;
 }
 
@@ -159,9 +159,9 @@ export class FunctionCalls {
   }
 
   #enter(happens: () => void): void {
-    const { guard, clock, conversation } = this.#options;
-    guard(() => {
-      clock.enter();
+    const { post, clock, conversation } = this.#options;
+    clock.enter();
+    post(() => {
       const spoken = conversation.hasSpokenThisTurn || !conversation.isSilent;
       happens();
       this.#hold();

@@ -40,7 +40,8 @@ export function toldByTool(text: string): string {
   return `Your tool ${text}`;
 }
 
-export const REMEMBERED = 'This is what you remember of this caller from earlier calls; it may be out of date:';
+export const REMEMBERED =
+  'This is what you remember of this caller from earlier calls; it may be out of date:';
 
 export const TRANSFER_FAILED =
   'The caller could not be connected with a human and is still with you. Say so, and offer what you can do yourself.';
@@ -52,6 +53,9 @@ export function keyPressed(digit: string): string {
 export function callerSilent(seconds: number): string {
   return `The caller has said nothing for ${Math.round(seconds)} seconds. Ask whether they are still there.`;
 }
+
+export const ANSWER_REFUSED =
+  'Your last answer could not be given, and the caller heard nothing. Say in one short sentence that you cannot answer that, and ask how else you can help.';
 
 export const CALL_MUST_END = 'The call must end now. Say goodbye in one short sentence.';
 

@@ -13,9 +13,11 @@ export type ConversationEvent =
   | { readonly type: 'inputTranscription'; readonly text: string }
   | { readonly type: 'outputTranscription'; readonly text: string }
   | { readonly type: 'generationComplete' }
-  | { readonly type: 'turnComplete' }
+  | { readonly type: 'turnComplete'; readonly reason: string | undefined }
   | { readonly type: 'toolCall'; readonly functionCalls: readonly FunctionCall[] }
   | { readonly type: 'toolCallCancellation'; readonly ids: readonly string[] }
+  /** Something came of a tool. */
+  | { readonly type: 'toolHappened'; readonly run: () => void }
   | { readonly type: 'usageMetadata'; readonly usage: UsageMetadata };
 
 export interface LiveEventsCall {
@@ -49,7 +51,7 @@ export function liveListener(call: LiveEventsCall, conversation: LiveEventsConve
     onInputTranscription: (text) => post({ type: 'inputTranscription', text }),
     onOutputTranscription: (text) => post({ type: 'outputTranscription', text }),
     onGenerationComplete: () => post({ type: 'generationComplete' }),
-    onTurnComplete: () => post({ type: 'turnComplete' }),
+    onTurnComplete: (reason) => post({ type: 'turnComplete', reason }),
     onToolCall: (functionCalls) => post({ type: 'toolCall', functionCalls }),
     onToolCallCancellation: (ids) => post({ type: 'toolCallCancellation', ids }),
     onGoAway: (timeLeftMs) => call.onGoAway(timeLeftMs),

@@ -5,10 +5,17 @@
 import type { Agent, AgentContext } from '../agent/agent.js';
 import { instructionText } from '../agent/instruction.js';
 import type { LiveSetup } from '../model/live-connection.js';
-import { BUILT_IN_TOOLS } from './built-in-tools.js';
-import { LINE_RULES, said, SAID_BEFORE, WEB_RULES } from './line-texts.js';
+import { declarationOf } from '../tool/agent-tools.js';
+import { END_CALL_DECLARATION, stopStreaming } from '../tool/built-in-tools.js';
+import { LINE_RULES, REMEMBERED, said, SAID_BEFORE, TOOL_RULES, WEB_RULES } from './line-texts.js';
 import type { Event } from '../event/event.js';
 import { WEB_HISTORY_MAX_CHARS } from '../limits.js';
+
+export interface SetupExtras {
+  /** What is known of this caller from earlier calls. */
+  readonly remembered?: string | undefined;
+  readonly web?: WebSetup | undefined;
+}
 
 /** What a web client's line brings: what was said in the session before. */
 export interface WebSetup {
@@ -16,13 +23,24 @@ export interface WebSetup {
 }
 
 /** Throws what the author's `instruction(ctx)` throws, and a TypeError for anything but words. */
-export function liveSetup(agent: Agent, ctx: AgentContext, web?: WebSetup): LiveSetup {
+export function liveSetup(agent: Agent, ctx: AgentContext, { remembered, web }: SetupExtras = {}): LiveSetup {
+  const tools = agent.tools ?? [];
+  const streaming = stopStreaming(agent);
+  const rules = [
+    web === undefined ? LINE_RULES : webRules(web),
+    ...(tools.length > 0 ? [TOOL_RULES] : []),
+    ...(remembered === undefined ? [] : [`${REMEMBERED}\n${remembered}`]),
+  ];
   return {
     agentName: agent.name,
-    instruction: `${instructionText(agent, ctx)}\n\n${web === undefined ? LINE_RULES : webRules(web)}`,
+    instruction: [instructionText(agent, ctx), ...rules].join('\n\n'),
     voice: agent.runConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig.voiceName,
     languageCode: agent.runConfig?.speechConfig?.languageCode,
-    functionDeclarations: BUILT_IN_TOOLS,
+    functionDeclarations: [
+      END_CALL_DECLARATION,
+      ...(streaming === undefined ? [] : [streaming.declaration]),
+      ...tools.map(declarationOf),
+    ],
   };
 }
 

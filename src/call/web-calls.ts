@@ -33,7 +33,7 @@ export interface WebLine {
 }
 
 export interface WebRefusal {
-  readonly code: 'run_conflict' | 'run_refused';
+  readonly code: 'run_conflict' | 'run_refused' | 'server_draining';
   /** For the client. */
   readonly refused: string;
 }
@@ -45,7 +45,11 @@ export interface WebCallsOptions {
 }
 
 /** The line ends with the client's socket. */
-const NO_CARRIER: CallControl = { hangUp: () => Promise.resolve({ kind: 'unavailable' }) };
+const NO_CARRIER: CallControl = {
+  hangUp: () => Promise.resolve({ kind: 'unavailable' }),
+  whyNoTransfer: 'This conversation is not on the telephone: nobody can be connected.',
+  transfer: () => Promise.resolve({ kind: 'unavailable' }),
+};
 
 export class WebCalls {
   readonly #options: WebCallsOptions;
@@ -121,7 +125,7 @@ function lineOf(call: Call, stream: MediaStream): WebLine | WebRefusal {
     },
     show(mimeType, image) {
       call.enter();
-      return call.model?.sendImage(mimeType, image) ?? false;
+      return call.onImage(mimeType, image);
     },
   };
 }

@@ -31,13 +31,13 @@ export function createGatekeeper(
   };
 }
 
-/** Lets a request pass or answers 401, 403 or 415. */
+/** Lets a request pass or answers 401 or 403. */
 export function requireToken(token: string | undefined): RequestHandler {
   const refusalOf = createGatekeeper(token);
   return (request, response, next) => {
     const refusal = refusalOf(request, !SAFE_METHODS.has(request.method));
     if (refusal === undefined) {
-      passJson(request, response, next);
+      next();
       return;
     }
     if (refusal.status === 401) response.set('WWW-Authenticate', 'Bearer');
@@ -72,8 +72,8 @@ function localRefusal(headers: IncomingHttpHeaders, isActing: boolean): DoorRefu
   return { status: 403, error: 'a foreign Origin is refused' };
 }
 
-/** Bodies must be JSON: a form that a foreign page posts without asking is never read. */
-function passJson(request: Request, response: Response, next: NextFunction): void {
+/** Answers 415 unless the body is JSON or there is none: a form that a foreign page posts without asking is never read. */
+export function requireJson(request: Request, response: Response, next: NextFunction): void {
   const hasBody =
     (request.get('content-length') ?? '0') !== '0' || request.get('transfer-encoding') !== undefined;
   if (hasBody && request.is('json') === false) {

@@ -6,9 +6,12 @@ import express, { type NextFunction, type Request, type Response, Router } from 
 import type { Registry } from 'prom-client';
 import type { Log } from '../observe/log.js';
 import { errorText } from '../errors.js';
+import type { PendingCalls } from '../store/pending-calls.js';
 import type { Store } from '../store/store.js';
 import type { CallBook, CallView } from './call-view.js';
-import { requireToken } from './gatekeeper.js';
+import { addApprovalRoutes } from './approval-api.js';
+import { requireJson, requireToken } from './gatekeeper.js';
+import { addLedgerRoutes } from './ledger-api.js';
 import { addRunRoutes, type RunDoor } from './run-api.js';
 import { addSessionRoutes } from './session-api.js';
 
@@ -21,6 +24,8 @@ export interface OperationsOptions {
   readonly debug: boolean;
   readonly runs: RunDoor;
   readonly store: Store | undefined;
+  /** Decides about a call that waits, and carries the decision out; absent where nothing is kept. */
+  readonly decide: PendingCalls['decidePendingCall'] | undefined;
   readonly log: Log;
 }
 
@@ -32,12 +37,10 @@ const NOT_BUILT_YET = [
   'post /calls',
   'post /calls/:callSid/transfer',
   'post /calls/:callSid/say',
-  'get /approvals',
-  'post /approvals/:id',
 ] as const;
 
 export function createOperationsApi(options: OperationsOptions): Router {
-  const { calls } = options;
+  const { calls, store, decide, log } = options;
   const api = Router();
   api.get('/healthz', (_request, response) => {
     response.json({ status: 'ok' });
@@ -55,6 +58,8 @@ export function createOperationsApi(options: OperationsOptions): Router {
     },
   );
   api.use(requireToken(options.consoleToken));
+  if (store !== undefined && decide !== undefined) addApprovalRoutes(api, { store, decide, log });
+  api.use(requireJson);
   api.use(express.json({ limit: '64kb' }));
   api.get('/calls', (request, response) => listCalls(calls, request, response));
   api.get('/calls/:callSid', (request, response) => {
@@ -67,7 +72,10 @@ export function createOperationsApi(options: OperationsOptions): Router {
     else response.status(404).json({ error: 'there is no such call in progress' });
   });
   addRunRoutes(api, options);
-  if (options.store !== undefined) addSessionRoutes(api, { store: options.store, log: options.log });
+  if (store !== undefined) {
+    addSessionRoutes(api, { store, log });
+    addLedgerRoutes(api, { store, log });
+  }
   if (options.debug) {
     api.get('/debug/runs', (_request, response) => {
       response.json({ ...calls.counts(), ...options.runs.counts() });

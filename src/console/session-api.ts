@@ -1,7 +1,7 @@
 /**
  * Stored sessions and artifacts over HTTP: read, listed, deleted. Committed events only, in pages; nothing here waits for a run.
  */
-import type { Request, Response, Router } from 'express';
+import type { NextFunction, Request, RequestHandler, Response, Router } from 'express';
 import { StoreError, errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
 import type { SessionKey, Store } from '../store/store.js';
@@ -14,10 +14,7 @@ export interface SessionApiOptions {
 type Params = Readonly<Record<string, string>>;
 
 export function addSessionRoutes(api: Router, { store, log }: SessionApiOptions): void {
-  const route =
-    (run: (request: Request, response: Response) => Promise<void>) =>
-    (request: Request, response: Response) =>
-      void run(request, response).catch((error: unknown) => fail(response, log, error));
+  const route = (run: Parameters<typeof storeRoute>[1]) => storeRoute(log, run);
   const sessions = '/apps/:app/users/:user/sessions';
   api.get(
     sessions,
@@ -48,6 +45,15 @@ export function addSessionRoutes(api: Router, { store, log }: SessionApiOptions)
   const artifact = route((request, response) => loadArtifact(store, request, response));
   api.get(`${sessions}/:session/artifacts/:name`, artifact);
   api.get(`${sessions}/:session/artifacts/:name/versions/:version`, artifact);
+}
+
+/** A route that asks the store, whose failures are answered. */
+export function storeRoute(
+  log: Log,
+  run: (request: Request, response: Response, next: NextFunction) => Promise<void>,
+): RequestHandler {
+  return (request, response, next) =>
+    void run(request, response, next).catch((error: unknown) => fail(response, log, error));
 }
 
 function keyOf(request: Request): SessionKey {
@@ -117,7 +123,8 @@ async function loadArtifact(store: Store, request: Request, response: Response):
   response.send(Buffer.from(artifact.bytes));
 }
 
-function pageOf<Cursor>(
+/** `?after=` and `?limit=`; undefined when they make no sense, which is then answered. */
+export function pageOf<Cursor>(
   request: Request,
   response: Response,
   read: (text: string) => Cursor | undefined,
@@ -135,7 +142,7 @@ function pageOf<Cursor>(
   return { ...(cursor !== undefined && { after: cursor }), ...(count !== undefined && { limit: count }) };
 }
 
-function notFound(response: Response, what: string): void {
+export function notFound(response: Response, what: string): void {
   response.status(404).json({ error: `there is no such ${what}` });
 }
 

@@ -2,7 +2,14 @@
  * A run told as events: what was said, called, answered and lost, in the order in which it happened. Whoever carries the run
  * says what happens; ids, authors and times are given here.
  */
-import { type Event, type FunctionCall, type FunctionResponse, NO_ACTIONS, type Part } from './event.js';
+import {
+  type Event,
+  type EventActions,
+  type FunctionCall,
+  type FunctionResponse,
+  NO_ACTIONS,
+  type Part,
+} from './event.js';
 import {
   type AgentTurn,
   type Role,
@@ -20,6 +27,20 @@ export interface RunEventsOptions {
   readonly clock: RunClock;
   /** Told when a listener threw. */
   readonly onFault: (error: unknown) => void;
+}
+
+export interface CalledOptions {
+  /** As the model wrote them, where more than the calls has to be kept. */
+  readonly parts?: readonly Part[] | undefined;
+  /** Calls whose results come later. */
+  readonly longRunningToolIds?: readonly string[];
+}
+
+export interface RespondedOptions {
+  /** What changed with it. */
+  readonly actions?: EventActions;
+  /** Another response of the same calls follows. */
+  readonly isPending?: boolean;
 }
 
 export class RunEvents {
@@ -65,19 +86,44 @@ export class RunEvents {
     this.stream.emit({ type: 'sealed', msg, role, event, ...(outcome && { outcome }) });
   }
 
-  /** `parts` as the model wrote them, where more than the calls has to be kept. */
-  called(functionCalls: readonly FunctionCall[], parts?: readonly Part[]): void {
+  called(
+    functionCalls: readonly FunctionCall[],
+    { parts, longRunningToolIds = [] }: CalledOptions = {},
+  ): void {
     const content = {
       role: 'model',
       parts: parts ?? functionCalls.map((functionCall) => ({ functionCall })),
     } as const;
-    this.stream.emit({ type: 'event', event: this.#event('model', { content }) });
+    const event = this.#event('model', {
+      content,
+      ...(longRunningToolIds.length > 0 && { longRunningToolIds }),
+    });
+    this.stream.emit({ type: 'event', event });
   }
 
-  responded(functionResponses: readonly FunctionResponse[]): void {
+  responded(
+    functionResponses: readonly FunctionResponse[],
+    { actions = NO_ACTIONS, isPending = false }: RespondedOptions = {},
+  ): void {
     const parts = functionResponses.map((functionResponse) => ({ functionResponse }));
+    const longRunningToolIds = isPending ? functionResponses.flatMap(({ id }) => id ?? []) : [];
     // As in ADK: the role is the user's, the author the agent that called.
-    this.stream.emit({ type: 'event', event: this.#event('model', { content: { role: 'user', parts } }) });
+    const event = this.#event('model', {
+      content: { role: 'user', parts },
+      actions,
+      ...(longRunningToolIds.length > 0 && { longRunningToolIds }),
+    });
+    this.stream.emit({ type: 'event', event });
+  }
+
+  /** The model took calls back: they are not answered. */
+  withdrawn(calls: readonly { readonly id: string; readonly name: string }[]): void {
+    this.stream.emit({ type: 'withdrawn', calls: calls.map(({ id, name }) => ({ id, name })) });
+  }
+
+  /** State or artifacts changed, with nothing else to tell it. */
+  changed(actions: EventActions): void {
+    this.stream.emit({ type: 'event', event: this.#event('model', { actions }) });
   }
 
   /** Something went wrong. `errorMessage` is for clients too: nothing about the inside. `fatal`: the run is over because of it. */

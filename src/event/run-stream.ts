@@ -56,6 +56,8 @@ export type RunItem =
       readonly endsMsg?: string | undefined;
       readonly fatal?: boolean | undefined;
     }
+  /** The model took function calls back; what they came to is told as an event when it is known. */
+  | { readonly type: 'withdrawn'; readonly calls: readonly { readonly id: string; readonly name: string }[] }
   /** A model says what it has used: counted, and neither stored nor shown. */
   | { readonly type: 'used'; readonly usage: TokenUse }
   /** Input is taken from now on. */

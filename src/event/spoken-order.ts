@@ -33,6 +33,7 @@ export class SpokenOrder {
       case 'asked':
       case 'delta':
       case 'used':
+      case 'withdrawn':
       case 'ready':
         return;
       case 'sealed':

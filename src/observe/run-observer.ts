@@ -11,7 +11,7 @@ export type TextMode = (typeof TEXT_MODES)[number];
 export const RUN_MODES = ['bidi', ...TEXT_MODES] as const;
 export type RunMode = (typeof RUN_MODES)[number];
 
-export const TOOL_OUTCOMES = ['done', 'error'] as const;
+export const TOOL_OUTCOMES = ['done', 'error', 'pending', 'cancelled'] as const;
 export type ToolOutcome = (typeof TOOL_OUTCOMES)[number];
 
 export interface RunObserver {
@@ -23,7 +23,9 @@ export interface RunObserver {
   onDeltaGap(cause: 'model' | 'tool', gapMs: number): void;
   /** Once a stream. */
   onStreamEnded(outcome: StreamOutcome): void;
-  /** A function call was answered. */
+  /** A function call came to this; `pending` comes to something else later. */
   onToolCall(tool: string, outcome: ToolOutcome): void;
+  /** From the call to its result, guards and waiting included; not of one that was pending. */
+  onToolDuration(tool: string, durationMs: number): void;
   onTokens(direction: 'input' | 'output', modality: string, tokens: number): void;
 }

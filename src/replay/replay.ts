@@ -20,6 +20,7 @@ import { scriptOf, type Moment } from './fixture-script.js';
 import { ReplayedPhone } from './replayed-phone.js';
 import { ReplayedRequest } from './replayed-request.js';
 import { ReplayedSocket } from './replayed-socket.js';
+import { ReplayedTools } from './replayed-tools.js';
 import { VirtualClock } from './virtual-clock.js';
 
 export interface ReplayOptions {
@@ -64,6 +65,7 @@ class Replay {
   readonly #restWaiters: RestWaiter[] = [];
   readonly #stalls: readonly { readonly sinceMs: number; readonly untilMs: number }[];
   readonly #phone: ReplayedPhone;
+  readonly #tools: ReplayedTools;
   readonly #switchboard: Switchboard;
   #activity = 0;
   /** What went wrong first in the replay's own parts, which the server calls. */
@@ -76,6 +78,7 @@ class Replay {
     this.#stalls = fixture.lines.flatMap((line) =>
       line.leg === 'clock' ? [{ sinceMs: line.stalledSince, untilMs: line.at }] : [],
     );
+    this.#tools = new ReplayedTools(fixture, () => this.#stir());
     this.#switchboard = this.#build();
     this.#phone = new ReplayedPhone({
       http: this.#switchboard.http,
@@ -192,6 +195,8 @@ class Replay {
         return this.#answerRest(line.answer);
       case 'operator':
         return this.#operate(line);
+      case 'tool':
+        return this.#tools.say(line);
       case 'call':
       case 'clock':
         return true;
@@ -352,6 +357,7 @@ function endTap(finished: CallTap['finished']): CallTap {
     carrierOpened: () => undefined,
     modelConnecting: () => undefined,
     rest: undefined,
+    tools: undefined,
     ordered() {},
     stalled() {},
     finished,

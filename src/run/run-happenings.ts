@@ -14,6 +14,8 @@ export class RunHappenings {
   #agentMsg = 'm0';
   #openMsg: string | undefined;
   #errors = 0;
+  /** Withdrawn, and without a result. */
+  readonly #cancelled = new Set<string>();
 
   /** The agent's message that has begun and is not sealed. */
   get openMsg(): string | undefined {
@@ -33,6 +35,8 @@ export class RunHappenings {
       case 'event':
         if (item.endsMsg === this.#openMsg) this.#openMsg = undefined;
         return this.#ofEvent(item);
+      case 'withdrawn':
+        return this.#withdrawn(item.calls);
       case 'ready':
         return [{ kind: 'ready' }];
       case 'asked':
@@ -40,6 +44,13 @@ export class RunHappenings {
       case 'over':
         return [];
     }
+  }
+
+  #withdrawn(calls: Extract<RunItem, { type: 'withdrawn' }>['calls']): Happening[] {
+    return calls.map(({ id: callId, name }) => {
+      this.#cancelled.add(callId);
+      return { kind: 'tool', msg: this.#agentMsg, callId, name, state: 'cancelled' };
+    });
   }
 
   #ofEvent({ event, endsMsg, fatal = false }: Extract<RunItem, { type: 'event' }>): Happening[] {
@@ -50,7 +61,9 @@ export class RunHappenings {
       happenings.push({ kind: 'tool', msg, callId: id, name, state: later.has(id) ? 'pending' : 'running' });
     }
     for (const { id = '', name, response } of functionResponses(event)) {
-      const state = response?.['error'] === undefined ? 'done' : 'error';
+      // What a withdrawn call came to is for the record.
+      if (this.#cancelled.delete(id)) continue;
+      const state = later.has(id) ? 'pending' : response?.['error'] === undefined ? 'done' : 'error';
       happenings.push({ kind: 'tool', msg, callId: id, name, state });
     }
     if (event.errorCode !== undefined) {

@@ -19,6 +19,9 @@ export class RunMetrics {
   #askedAtMs: number | undefined;
   #lastDelta: { readonly msg: string; readonly atMs: number } | undefined;
   #toolSinceDelta = false;
+  /** Of calls without a response. */
+  readonly #calledAtMs = new Map<string, number>();
+  readonly #cancelled = new Set<string>();
 
   constructor(options: RunMetricsOptions) {
     this.#options = options;
@@ -38,6 +41,12 @@ export class RunMetrics {
         return this.#onEvent(item.event);
       case 'used':
         return this.#onUsed(item.usage);
+      case 'withdrawn':
+        for (const { id, name } of item.calls) {
+          this.#cancelled.add(id);
+          this.#options.observer.onToolCall(name, 'cancelled');
+        }
+        return;
       case 'sealed':
       case 'over':
         if (item.outcome !== undefined) this.#options.observer.onStreamEnded(item.outcome);
@@ -75,9 +84,19 @@ export class RunMetrics {
   }
 
   #onEvent(event: Event): void {
-    if (functionCalls(event).length > 0) this.#toolSinceDelta = true;
-    for (const { name, response } of functionResponses(event)) {
-      this.#options.observer.onToolCall(name, response?.['error'] === undefined ? 'done' : 'error');
+    const { run, observer } = this.#options;
+    for (const { id = '' } of functionCalls(event)) {
+      this.#toolSinceDelta = true;
+      this.#calledAtMs.set(id, run.nowMs());
+    }
+    const later = new Set(event.longRunningToolIds);
+    for (const { id = '', name, response } of functionResponses(event)) {
+      const calledAtMs = this.#calledAtMs.get(id);
+      this.#calledAtMs.delete(id);
+      if (later.has(id)) observer.onToolCall(name, 'pending');
+      else if (this.#cancelled.delete(id)) continue;
+      else observer.onToolCall(name, response?.['error'] === undefined ? 'done' : 'error');
+      if (calledAtMs !== undefined && !later.has(id)) observer.onToolDuration(name, run.nowMs() - calledAtMs);
     }
   }
 

@@ -4,13 +4,13 @@
  */
 import type { Agent } from '../agent/agent.js';
 import { instructionText } from '../agent/instruction.js';
-import type { Clock } from '../clock.js';
+import { type Clock, within } from '../clock.js';
 import { AppError, errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
 import type { RunItem } from '../event/run-stream.js';
 import { newId } from '../ids.js';
-import { TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
+import { DRAIN_MAX_MS, TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
 import type { GenerateText } from '../model/text-model.js';
 import type { Log } from '../observe/log.js';
 import type { RunObserver, TextMode } from '../observe/run-observer.js';
@@ -64,6 +64,9 @@ interface RunningText {
 export class TextRuns {
   readonly #options: TextRunsOptions;
   readonly #running = new Map<string, AbortController>();
+  /** Told when no run is left, once the server is stopping. */
+  #onIdle: (() => void)[] = [];
+  #isDraining = false;
 
   constructor(options: TextRunsOptions) {
     this.#options = options;
@@ -74,8 +77,8 @@ export class TextRuns {
   }
 
   /**
-   * Starts a run; `signal` stops it. Rejects with an AppError: `run_conflict` while the session has another run, `run_refused`
-   * when too many are going on, and what the store says; or with what the agent's `instruction(ctx)` throws.
+   * Starts a run; `signal` stops it. Rejects with an AppError: `server_draining` while the server stops, `run_conflict` while the
+   * session has another run, `run_refused` when too many are going on, and what the store says; or with what the agent's `instruction(ctx)` throws.
    */
   async start(request: TextRunRequest, signal: AbortSignal): Promise<StartedTextRun> {
     const { agent, store, isBusy, clock, log } = this.#options;
@@ -86,6 +89,7 @@ export class TextRuns {
       id: request.sessionId ?? newId(),
     };
     const name = nameOf(session);
+    if (this.#isDraining) throw new AppError('server_draining', 'the server is stopping');
     if (this.#running.has(name) || isBusy(session)) {
       throw new AppError('run_conflict', 'a run is going on in this session: wait until it is over');
     }
@@ -98,6 +102,7 @@ export class TextRuns {
       timer.cancel();
       signal.removeEventListener('abort', stop);
       this.#running.delete(name);
+      this.#settleDrain();
     };
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
@@ -133,9 +138,29 @@ export class TextRuns {
     return this.#running.has(nameOf(session));
   }
 
-  /** Stops all; what is half-said is not kept. */
-  close(): void {
-    for (const controller of this.#running.values()) controller.abort();
+  /** Takes no more runs and resolves when the running ones are over; after DRAIN_MAX_MS they are stopped. */
+  async drain(): Promise<void> {
+    this.#isDraining = true;
+    if (!(await within(this.#options.clock, DRAIN_MAX_MS, this.#idle()))) await this.close();
+  }
+
+  /** Stops all and takes no more; what is half-said is not kept. Resolves when that is stored and told. */
+  close(): Promise<void> {
+    this.#isDraining = true;
+    for (const controller of this.#running.values()) controller.abort(STOPPING);
+    return this.#idle();
+  }
+
+  #idle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onIdle.push(resolve);
+      this.#settleDrain();
+    });
+  }
+
+  #settleDrain(): void {
+    if (this.#running.size > 0) return;
+    for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
   /** The run's stream, which its metrics hear from the first item on. */
@@ -179,9 +204,8 @@ export class TextRuns {
     );
     await teller.told;
     if (outcome === 'stopped') {
-      const text = 'The run was stopped before its end.';
       const msg = teller.openMsg ?? 'stopped';
-      broadcast.publish({ kind: 'error', msg, code: 'run_stopped', message: text, fatal: true });
+      broadcast.publish({ kind: 'error', msg, ...whyStopped(signal), fatal: true });
     }
     broadcast.end();
     return outcome;
@@ -190,6 +214,15 @@ export class TextRuns {
 
 function nameOf({ userId, id }: SessionKey): string {
   return JSON.stringify([userId, id]);
+}
+
+/** Why a run was stopped. */
+const STOPPING = 'stopping';
+
+function whyStopped(signal: AbortSignal): { readonly code: string; readonly message: string } {
+  return signal.reason === STOPPING
+    ? { code: 'server_draining', message: 'The server is stopping, and the run was stopped with it.' }
+    : { code: 'run_stopped', message: 'The run was stopped before its end.' };
 }
 
 function instructionOf(agent: Agent, session: SessionKey, invocationId: string): string {

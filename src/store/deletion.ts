@@ -4,6 +4,8 @@
  */
 import { sql } from 'kysely';
 import { DELETE_BATCH_SESSIONS } from '../limits.js';
+import { blankEntries } from './ledger-rows.js';
+import { deleteMemoryOf, deleteOldMemory } from './memory-rows.js';
 import type { Connection } from './schema.js';
 import { NOBODY } from './state-scopes.js';
 import type { DeletedCounts, SessionKey } from './store.js';
@@ -11,7 +13,13 @@ import type { Transactions } from './transactions.js';
 
 type Change = Transactions['change'];
 
-export const NOTHING_DELETED: DeletedCounts = { sessions: 0, events: 0, stateKeys: 0, artifactVersions: 0 };
+export const NOTHING_DELETED: DeletedCounts = {
+  sessions: 0,
+  events: 0,
+  stateKeys: 0,
+  artifactVersions: 0,
+  memoryFacts: 0,
+};
 
 export function sumOf(a: DeletedCounts, b: DeletedCounts): DeletedCounts {
   return {
@@ -19,6 +27,7 @@ export function sumOf(a: DeletedCounts, b: DeletedCounts): DeletedCounts {
     events: a.events + b.events,
     stateKeys: a.stateKeys + b.stateKeys,
     artifactVersions: a.artifactVersions + b.artifactVersions,
+    memoryFacts: a.memoryFacts + b.memoryFacts,
   };
 }
 
@@ -38,7 +47,7 @@ export async function deleteOneSession(
   if (Number(sessions) === 0) return NOTHING_DELETED;
   const counts: number[] = [];
   // One after the other: a connection takes one statement at a time.
-  for (const table of ['event', 'state', 'artifact'] as const) {
+  for (const table of ['event', 'state', 'artifact', 'pending_call'] as const) {
     const deleted = await trx
       .deleteFrom(table)
       .where('app_name', '=', appName)
@@ -48,7 +57,7 @@ export async function deleteOneSession(
     counts.push(Number(deleted.numDeletedRows));
   }
   const [events = 0, stateKeys = 0, artifactVersions = 0] = counts;
-  return { sessions: Number(sessions), events, stateKeys, artifactVersions };
+  return { ...NOTHING_DELETED, sessions: Number(sessions), events, stateKeys, artifactVersions };
 }
 
 /** Batch by batch, each in its own transaction, until `find` finds none. */
@@ -70,7 +79,7 @@ async function deleteSessions(
   }
 }
 
-/** Everything of one user, in one app or in all. What is written during the deletion is found, too, as long as it goes on. */
+/** Everything of one user, in one app or in all; the ledger's entries stay, without the user's names. What is written during the deletion is found, too, as long as it goes on. */
 export async function deleteUserRows(
   change: Change,
   { appName, userId }: { readonly appName: string | undefined; readonly userId: string },
@@ -89,7 +98,9 @@ export async function deleteUserRows(
       counts.push(Number((await query.executeTakeFirstOrThrow()).numDeletedRows));
     }
     const [stateKeys = 0, artifactVersions = 0] = counts;
-    return { ...NOTHING_DELETED, stateKeys, artifactVersions };
+    await blankEntries(trx, { appName, userId });
+    const memoryFacts = await deleteMemoryOf(trx, { appName, userId });
+    return { ...NOTHING_DELETED, stateKeys, artifactVersions, memoryFacts };
   });
   return sumOf(sessions, rest);
 }
@@ -112,6 +123,7 @@ export async function deleteOldRows(change: Change, timeMs: number): Promise<Del
     ...NOTHING_DELETED,
     stateKeys: await deleteOldState(trx, timeMs),
     artifactVersions: await deleteOldArtifacts(trx, timeMs),
+    memoryFacts: await deleteOldMemory(trx, timeMs),
   }));
   return sumOf(sessions, users);
 }

@@ -12,6 +12,14 @@ const owner = {
   sessionId: z.string().exactOptional(),
 };
 const sessionOwner = { appName: z.string(), userId: z.string(), sessionId: z.string() };
+const user = { appName: z.string(), userId: z.string() };
+const minorUnits = z.int().min(1);
+const amount = z.object({
+  account: z.string(),
+  amountMinor: minorUnits,
+  currency: z.string(),
+  limitMinor: minorUnits,
+});
 
 const lineSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('session'), ...sessionOwner, createdAtMs: z.number(), updatedAtMs: z.number() }),
@@ -41,9 +49,39 @@ const lineSchema = z.discriminatedUnion('type', [
     /** Base64. */
     data: z.base64(),
   }),
+  z.object({ type: z.literal('fact'), ...user, entity: z.string(), fact: z.string(), atMs: z.int() }),
+  z.object({
+    type: z.literal('relation'),
+    ...user,
+    source: z.string(),
+    relation: z.string(),
+    target: z.string(),
+    atMs: z.int(),
+  }),
+  z.object({
+    type: z.literal('ledger'),
+    appName: z.string(),
+    /** These two are absent where the user's data was deleted. It is not the session's, as `sessionId` would say. */
+    userId: z.string().exactOptional(),
+    session: z.string().exactOptional(),
+    key: z.string(),
+    tool: z.string(),
+    callId: z.string(),
+    amount: amount.exactOptional(),
+    guards: z.array(z.string()),
+    approvedBy: z.string().exactOptional(),
+    claimedAtMs: z.int(),
+    /** Absent: it is open. */
+    settled: z.object({ atMs: z.int(), response: z.record(z.string(), z.unknown()) }).exactOptional(),
+  }),
 ]);
 
 export type ExportLine = z.infer<typeof lineSchema>;
+
+/** The session that a line belongs to, if to one. */
+export function sessionOfLine(line: ExportLine): string | undefined {
+  return 'sessionId' in line ? line.sessionId : undefined;
+}
 
 /** @throws StoreError `store_refused`; the message does not hold the line. */
 export function readLine(text: string, number: number): ExportLine {

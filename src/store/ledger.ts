@@ -7,6 +7,7 @@ import type { JsonObject } from '../event/event.js';
 import type { Page, PageRequest, SessionKey } from './store.js';
 
 export interface LedgerAmount {
+  /** A name. As the key, it stays. */
   readonly account: string;
   /** A safe integer above 0, in the currency's minor unit. */
   readonly amountMinor: number;
@@ -16,8 +17,10 @@ export interface LedgerAmount {
 }
 
 export interface LedgerClaim {
-  /** The app is the session's; an entry belongs to the app and outlives session and user. */
+  /** The app is the session's; an entry belongs to the app and outlives session and user. Of a session that is not stored (any more)
+   * the entry does not hold the names. */
   readonly session: SessionKey;
+  /** A name, as `SessionKey` has them. It stays when the user's data is deleted, so it should hold nothing personal. */
   readonly key: string;
   readonly tool: string;
   /** The call's id: audit only, never part of the key. */
@@ -44,6 +47,7 @@ export interface LedgerEntry {
   readonly state: 'open' | 'done';
   readonly tool: string;
   readonly callId: string;
+  /** Both empty once the user's data was deleted. */
   readonly sessionId: string;
   readonly userId: string;
   readonly amount?: LedgerAmount;
@@ -54,17 +58,20 @@ export interface LedgerEntry {
   readonly response?: JsonObject;
 }
 
+export interface LedgerFilter {
+  readonly appName?: string;
+  readonly account?: string;
+  readonly state?: 'open' | 'done';
+}
+
 /** Each method rejects with a StoreError; where one rejects, nothing is known and the deed must not be done. */
 export interface Ledger {
   /** One transaction: two that claim the same key, or the same account, wait for each other, on one server or on two. */
   claim(claim: LedgerClaim): Promise<ClaimOutcome>;
-  /** Done: a repeat is answered with `response`. False: it was not open. */
+  /** Done: a repeat is answered with `response`, which is bounded by EVENT_MAX_BYTES. False: it was not open. */
   settle(appName: string, key: string, response: JsonObject): Promise<boolean>;
   /** Certainly not done: it may be claimed again. False: it was not open. */
   release(appName: string, key: string): Promise<boolean>;
   /** By the cursor of the last entry, oldest first; of one account, or all. */
-  listLedger(
-    filter: { readonly appName?: string; readonly account?: string; readonly state?: 'open' | 'done' },
-    page?: PageRequest<string>,
-  ): Promise<Page<LedgerEntry, string>>;
+  listLedger(filter: LedgerFilter, page?: PageRequest<string>): Promise<Page<LedgerEntry, string>>;
 }

@@ -34,16 +34,25 @@ export interface DecidedCall extends PendingCall {
 
 export type DecideOutcome =
   | { readonly kind: 'unknown' }
-  /** It was decided before, or settled by itself: nothing changed. */
-  | { readonly kind: 'repeat' }
+  /** It was decided before, or settled by itself, and then has no decision: nothing changed. */
+  | { readonly kind: 'repeat'; readonly decision?: Decision }
   /** This is the decision; whoever gets this carries it out. */
   | { readonly kind: 'decided'; readonly call: DecidedCall };
 
+/** What became of a call, as long as its session is stored. */
+export interface KnownCall {
+  readonly id: string;
+  readonly decision?: Decision;
+  readonly isSettled: boolean;
+}
+
 export interface PendingCalls {
-  /** Rejects with `store_refused` above PENDING_CALLS_MAX of one session, and with `store_no_session`. */
+  /** Rejects with `store_refused` above PENDING_CALLS_MAX of one session that are not settled, and with `store_no_session`;
+   * `store_conflict` for an id that is stored. */
   addPendingCall(call: PendingCall): Promise<void>;
-  /** Neither decided nor settled, oldest first; the cursor is the last one's id. */
+  /** Neither decided nor settled, oldest first, by the cursor of the last one, which may be gone meanwhile. */
   listPendingCalls(page?: PageRequest<string>): Promise<Page<PendingCall, string>>;
+  findPendingCall(id: string): Promise<KnownCall | undefined>;
   /** One transaction: of two that decide at once, one is `decided`. */
   decidePendingCall(
     id: string,

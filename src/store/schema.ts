@@ -5,8 +5,9 @@
 import { Migrator, sql, type Kysely, type Migration, type RawBuilder, type Transaction } from 'kysely';
 import { StoreError } from '../errors.js';
 import { STORE_TRIES_MAX } from '../limits.js';
+import { toolMigrations, type ToolTables } from './tool-tables.js';
 
-export interface Tables {
+export interface Tables extends ToolTables {
   session: SessionTable;
   event: EventTable;
   state: StateTable;
@@ -141,6 +142,7 @@ function migrations(backend: Backend): Record<string, Migration> {
         await db.schema.createIndex('artifact_by_user').on('artifact').column('user_id').execute();
       },
     },
+    ...toolMigrations(text),
   };
 }
 

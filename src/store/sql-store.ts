@@ -5,13 +5,36 @@ import type { Clock } from '../clock.js';
 import { StoreError } from '../errors.js';
 import type { Event, JsonObject } from '../event/event.js';
 import { ARTIFACT_MAX_BYTES, EVENT_PAGE_MAX } from '../limits.js';
+import { MEMORY_FACTS_MAX } from '../tool-limits.js';
 import { findArtifact, insertArtifact, pageOfArtifacts } from './artifact-rows.js';
 import { deleteOldRows, deleteOneSession, deleteUserRows } from './deletion.js';
 import { appendBatch, newestEvents, noSession, readEvent, rowsAfter } from './event-rows.js';
 import { prepareEvent, stateChanges, type PreparedEvent } from './prepared-event.js';
+import type { ClaimOutcome, LedgerClaim, LedgerEntry, LedgerFilter } from './ledger.js';
+import {
+  checkLedgerFilter,
+  claimEntry,
+  claimRow,
+  pageOfLedger,
+  releaseEntry,
+  settleEntry,
+} from './ledger-rows.js';
+import type { MemoryFact, MemoryOwner } from './memory.js';
+import { checkOwner, factWords, recallFacts, relationWords, rememberWords } from './memory-rows.js';
+import {
+  decideCall,
+  decidedCalls,
+  findCall,
+  insertPendingCall,
+  pageOfPendingCalls,
+  pendingRow,
+  settleCall,
+} from './pending-call-rows.js';
+import type { DecidedCall, DecideOutcome, Decision, KnownCall, PendingCall } from './pending-calls.js';
 import { findSession, insertSession, pageOfSessions, summaryOf, touchSession } from './session-rows.js';
 import { readState, writeState } from './state-rows.js';
-import { checkFilter, checkName, checkSession } from './stored-name.js';
+import { storedJson } from './stored-json.js';
+import { checkFilter, checkName, checkSession, isName } from './stored-name.js';
 import type {
   AppendOutcome,
   Artifact,
@@ -75,6 +98,11 @@ export class SqlStore implements Store {
       const omittedEvents = row.last_seq - events.length;
       return { ...summaryOf(row), state, events: events.map(({ event }) => event), omittedEvents };
     });
+  }
+
+  async readState(session: SessionKey): Promise<JsonObject> {
+    checkSession(session);
+    return this.#transactions.direct((db) => readState(db, session));
   }
 
   async listSessions(
@@ -177,9 +205,93 @@ export class SqlStore implements Store {
     checkName('the user id', userId);
     if (app !== 'all') checkName('the app name', app.appName);
     const appName = app === 'all' ? undefined : app.appName;
-    return this.#deleting(() =>
-      deleteUserRows((work) => this.#transactions.change(work), { appName, userId }),
+    const counts = await deleteUserRows((work) => this.#transactions.change(work), { appName, userId });
+    // Also when nothing was deleted: names may have been taken out of the ledger.
+    await this.#afterDeletion();
+    return counts;
+  }
+
+  async claim(claim: LedgerClaim): Promise<ClaimOutcome> {
+    const row = claimRow(claim, this.#nowMs());
+    return this.#transactions.change((trx) => claimEntry(trx, row));
+  }
+
+  async settle(appName: string, key: string, response: JsonObject): Promise<boolean> {
+    checkName('the app name', appName);
+    checkName('the key', key);
+    const json = storedJson('the response', response);
+    return this.#transactions.change((trx) =>
+      settleEntry(trx, { appName, key, response: json, nowMs: this.#nowMs() }),
     );
+  }
+
+  async release(appName: string, key: string): Promise<boolean> {
+    checkName('the app name', appName);
+    checkName('the key', key);
+    return this.#transactions.change((trx) => releaseEntry(trx, appName, key));
+  }
+
+  async listLedger(filter: LedgerFilter, page: PageRequest<string> = {}): Promise<Page<LedgerEntry, string>> {
+    checkLedgerFilter(filter);
+    checkLimit(page.limit);
+    return this.#transactions.direct((db) => pageOfLedger(db, filter, page));
+  }
+
+  async addPendingCall(call: PendingCall): Promise<void> {
+    const row = pendingRow(call);
+    return this.#transactions.change((trx) => insertPendingCall(trx, row, this.#nowMs()));
+  }
+
+  async listPendingCalls(page: PageRequest<string> = {}): Promise<Page<PendingCall, string>> {
+    checkLimit(page.limit);
+    return this.#transactions.direct((db) => pageOfPendingCalls(db, page));
+  }
+
+  async findPendingCall(id: string): Promise<KnownCall | undefined> {
+    return isName(id) ? this.#transactions.direct((db) => findCall(db, id)) : undefined;
+  }
+
+  async decidePendingCall(
+    id: string,
+    { decision, by }: { readonly decision: Decision; readonly by?: string },
+  ): Promise<DecideOutcome> {
+    if (!isName(id)) return { kind: 'unknown' };
+    if (by !== undefined) checkName('by', by);
+    return this.#transactions.change((trx) => decideCall(trx, id, { decision, by, nowMs: this.#nowMs() }));
+  }
+
+  async settlePendingCall(id: string): Promise<boolean> {
+    return isName(id) && this.#transactions.change((trx) => settleCall(trx, id, this.#nowMs()));
+  }
+
+  listDecidedCalls(): Promise<readonly DecidedCall[]> {
+    return this.#transactions.direct(decidedCalls);
+  }
+
+  async remember(owner: MemoryOwner, entity: string, facts: readonly string[]): Promise<number> {
+    checkOwner(owner);
+    if (facts.length > MEMORY_FACTS_MAX)
+      throw new StoreError('store_refused', `at most ${MEMORY_FACTS_MAX} facts are remembered at once`);
+    const words = facts.map((fact) => factWords(entity, fact));
+    return this.#transactions.change((trx) => rememberWords(trx, owner, { words, nowMs: this.#nowMs() }));
+  }
+
+  async relate(
+    owner: MemoryOwner,
+    relation: { readonly source: string; readonly relation: string; readonly target: string },
+  ): Promise<boolean> {
+    checkOwner(owner);
+    const words = [relationWords(relation)];
+    const added = await this.#transactions.change((trx) =>
+      rememberWords(trx, owner, { words, nowMs: this.#nowMs() }),
+    );
+    return added > 0;
+  }
+
+  async recall(owner: MemoryOwner, limit: number): Promise<readonly MemoryFact[]> {
+    checkOwner(owner);
+    checkLimit(limit);
+    return this.#transactions.direct((db) => recallFacts(db, owner, limit));
   }
 
   async *exportSessions(filter: ExportFilter = {}): AsyncGenerator<string> {
@@ -202,8 +314,7 @@ export class SqlStore implements Store {
 
   async #deleting<Counts extends DeletedCounts>(work: () => Promise<Counts>): Promise<Counts> {
     const counts = await work();
-    const all = counts.sessions + counts.events + counts.stateKeys + counts.artifactVersions;
-    if (all > 0) await this.#afterDeletion();
+    if (Object.values(counts).some((count) => count > 0)) await this.#afterDeletion();
     return counts;
   }
 

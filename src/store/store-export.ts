@@ -2,13 +2,16 @@
  * Everything that is stored, or one app's or user's part of it, as JSON lines: read by pages, so that neither the size of the store nor
  * a slow reader matters, and nothing is locked meanwhile.
  */
-import { sql } from 'kysely';
 import { ARTIFACT_LIST_MAX, EVENT_PAGE_MAX, SESSION_PAGE_MAX } from '../limits.js';
 import { artifactOf } from './artifact-rows.js';
 import { readEvent, rowsAfter } from './event-rows.js';
 import type { ExportLine } from './export-line.js';
+import type { LedgerEntry } from './ledger.js';
+import { pageOfLedger } from './ledger-rows.js';
+import { isAfter } from './paging.js';
 import type { ArtifactTable, Connection, SessionTable, StateTable } from './schema.js';
 import { NOBODY } from './state-scopes.js';
+import type { MemoryTable } from './tool-tables.js';
 import type { ExportFilter, SessionKey } from './store.js';
 import type { Transactions } from './transactions.js';
 
@@ -19,6 +22,8 @@ type ArtifactColumns = Omit<ArtifactTable, 'bytes' | 'size' | 'mime_type' | 'cre
 export async function* exportLines(direct: Direct, filter: ExportFilter): AsyncGenerator<ExportLine> {
   yield* sharedState(direct, filter);
   yield* artifacts(direct, { ...filter, sessionId: NOBODY });
+  yield* memory(direct, filter);
+  yield* ledger(direct, filter);
   for await (const row of sessions(direct, filter)) {
     const {
       app_name: appName,
@@ -33,13 +38,6 @@ export async function* exportLines(direct: Direct, filter: ExportFilter): AsyncG
     yield* events(direct, { appName, userId, id });
     yield* artifacts(direct, owner);
   }
-}
-
-/** Rows after `last` in the order of these columns. */
-function isAfter(columns: readonly string[], last: readonly (string | number)[]) {
-  const names = sql.join(columns.map((column) => sql.ref(column)));
-  const values = sql.join(last.map((value) => (typeof value === 'number' ? sql.lit(value) : sql.val(value))));
-  return sql<boolean>`(${names}) > (${values})`;
 }
 
 async function* sessions(direct: Direct, { appName, userId }: ExportFilter): AsyncGenerator<SessionTable> {
@@ -164,4 +162,68 @@ function artifactPage(
     );
   for (const column of ARTIFACT_ORDER) query = query.orderBy(column);
   return query.limit(ARTIFACT_LIST_MAX).execute();
+}
+
+const MEMORY_ORDER = ['app_name', 'user_id', 'at_ms', 'place'] as const;
+
+async function* memory(direct: Direct, { appName, userId }: ExportFilter): AsyncGenerator<ExportLine> {
+  let last: MemoryTable | undefined;
+  do {
+    const before: MemoryTable | undefined = last;
+    const rows = await direct((db) => {
+      let query = db.selectFrom('memory').selectAll();
+      if (appName !== undefined) query = query.where('app_name', '=', appName);
+      if (userId !== undefined) query = query.where('user_id', '=', userId);
+      if (before !== undefined)
+        query = query.where(
+          isAfter(
+            MEMORY_ORDER,
+            MEMORY_ORDER.map((column) => before[column]),
+          ),
+        );
+      for (const column of MEMORY_ORDER) query = query.orderBy(column);
+      return query.limit(STATE_PAGE).execute();
+    });
+    for (const row of rows) yield memoryLine(row);
+    last = rows.length < STATE_PAGE ? undefined : rows.at(-1);
+  } while (last !== undefined);
+}
+
+function memoryLine(row: MemoryTable): ExportLine {
+  const { app_name: appName, user_id: userId, subject, relation, object, at_ms: atMs } = row;
+  return row.kind === 'fact'
+    ? { type: 'fact', appName, userId, entity: subject, fact: object, atMs }
+    : { type: 'relation', appName, userId, source: subject, relation, target: object, atMs };
+}
+
+async function* ledger(direct: Direct, filter: ExportFilter): AsyncGenerator<ExportLine> {
+  let after: string | undefined;
+  do {
+    const from: string | undefined = after;
+    const page = await direct((db) =>
+      pageOfLedger(db, filter, { ...(from !== undefined && { after: from }) }),
+    );
+    for (const entry of page.items) yield ledgerLine(entry);
+    after = page.next;
+  } while (after !== undefined);
+}
+
+function ledgerLine(entry: LedgerEntry): ExportLine {
+  const { appName, userId, sessionId, key, tool, callId, amount, guards, approvedBy } = entry;
+  const { claimedAtMs, settledAtMs, response } = entry;
+  const isSettled = settledAtMs !== undefined && response !== undefined;
+  return {
+    type: 'ledger',
+    appName,
+    ...(userId !== NOBODY && { userId }),
+    ...(sessionId !== NOBODY && { session: sessionId }),
+    key,
+    tool,
+    callId,
+    ...(amount && { amount }),
+    guards: [...guards],
+    ...(approvedBy !== undefined && { approvedBy }),
+    claimedAtMs,
+    ...(isSettled && { settled: { atMs: settledAtMs, response } }),
+  };
 }

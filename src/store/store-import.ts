@@ -4,7 +4,9 @@
  */
 import { NOTHING_DELETED, sumOf } from './deletion.js';
 import { insertEvents } from './event-rows.js';
-import { readLine, type ExportLine } from './export-line.js';
+import { readLine, sessionOfLine, type ExportLine } from './export-line.js';
+import { importEntry } from './ledger-rows.js';
+import { factWords, insertMemory, relationWords } from './memory-rows.js';
 import type { ArtifactTable, Connection, EventTable, StateTable } from './schema.js';
 import { insertSession } from './session-rows.js';
 import { NOBODY } from './state-scopes.js';
@@ -37,7 +39,7 @@ export async function importLines(
     checkLine(line);
     if (run[0] !== undefined && !belongsTo(run[0], line)) await flush();
     run.push(line);
-    if (line.sessionId === undefined) await flush();
+    if (sessionOfLine(line) === undefined) await flush();
   }
   await flush();
   return counts;
@@ -46,14 +48,19 @@ export async function importLines(
 function checkLine(line: ExportLine): void {
   checkName('the app name', line.appName);
   if (line.userId !== undefined) checkName('the user id', line.userId);
-  if (line.sessionId !== undefined) checkName('the session id', line.sessionId);
+  const sessionId = sessionOfLine(line);
+  if (sessionId !== undefined) checkName('the session id', sessionId);
   if (line.type === 'event') checkName('the event id', line.event.id);
   if (line.type === 'state') checkName('a state key', line.key);
   if (line.type === 'artifact') checkName('the artifact name', line.name);
 }
 
 function belongsTo(first: ExportLine, line: ExportLine): boolean {
-  return first.appName === line.appName && first.userId === line.userId && first.sessionId === line.sessionId;
+  return (
+    first.appName === line.appName &&
+    first.userId === line.userId &&
+    sessionOfLine(first) === sessionOfLine(line)
+  );
 }
 
 /** One session's lines, or one shared line. `undefined`: the session is there already. */
@@ -62,14 +69,26 @@ async function importRun(trx: Connection, run: readonly ExportLine[]): Promise<D
   if (first === undefined) return NOTHING_DELETED;
   const sessions = run.filter((line) => line.type === 'session');
   const events = run.filter((line) => line.type === 'event').map(eventRow);
-  if (first.sessionId !== undefined) {
+  if (sessionOfLine(first) !== undefined) {
     const made = first.type === 'session' && (await makeSession(trx, first, events));
     if (!made) return undefined;
   }
   await insertEvents(trx, events);
   const stateKeys = await insertStateRows(trx, run);
   const artifactVersions = await insertArtifactRows(trx, run);
-  return { sessions: sessions.length, events: events.length, stateKeys, artifactVersions };
+  const memoryFacts = await insertMemoryRows(trx, run);
+  for (const line of run) if (line.type === 'ledger') await importEntry(trx, line);
+  return { sessions: sessions.length, events: events.length, stateKeys, artifactVersions, memoryFacts };
+}
+
+async function insertMemoryRows(trx: Connection, run: readonly ExportLine[]): Promise<number> {
+  let count = 0;
+  for (const line of run) {
+    if (line.type !== 'fact' && line.type !== 'relation') continue;
+    const words = line.type === 'fact' ? factWords(line.entity, line.fact) : relationWords(line);
+    if (await insertMemory(trx, line, { words, atMs: line.atMs })) count += 1;
+  }
+  return count;
 }
 
 function makeSession(trx: Connection, line: SessionLine, events: readonly EventTable[]): Promise<boolean> {

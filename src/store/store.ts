@@ -1,10 +1,14 @@
 /**
- * What the server keeps across runs: sessions with their events, state by scope, artifacts by version. One interface,
+ * What the server keeps across runs: sessions with their events, state by scope, artifacts by version; and what tools did once, left
+ * waiting and remembered. One interface,
  * the same behaviour on SQLite and PostgreSQL. Every method that fails rejects with a StoreError; what is merely not there
  * is `undefined`, `false` or a count of 0.
  */
 import type { StoreError } from '../errors.js';
 import type { Event, JsonObject } from '../event/event.js';
+import type { Ledger } from './ledger.js';
+import type { Memory } from './memory.js';
+import type { PendingCalls } from './pending-calls.js';
 import type { PreparedEvent } from './prepared-event.js';
 
 /** Whose conversation it is. Names have 1 to STORE_NAME_MAX_BYTES bytes of UTF-8 and no NUL; compared byte by byte. */
@@ -72,6 +76,7 @@ export interface DeletedCounts {
   readonly events: number;
   readonly stateKeys: number;
   readonly artifactVersions: number;
+  readonly memoryFacts: number;
 }
 
 export interface ExportFilter {
@@ -84,16 +89,18 @@ export interface ImportedCounts extends DeletedCounts {
   readonly skippedSessions: number;
 }
 
-export interface Store {
+export interface Store extends Ledger, PendingCalls, Memory {
   /** Makes a session with an initial state, its keys by their prefixes. `false`: it is there already, and nothing changed. */
   createSession(session: SessionKey, state?: JsonObject): Promise<boolean>;
   getSession(session: SessionKey): Promise<StoredSession | undefined>;
+  /** State alone, whether the session is there or not: the user's and the app's keys are theirs. */
+  readState(session: SessionKey): Promise<JsonObject>;
   /** Newest first. Without `userId` those of all users of the app, without `appName` those of all apps. */
   listSessions(
     filter: { readonly appName?: string; readonly userId?: string },
     page?: PageRequest<string>,
   ): Promise<Page<SessionSummary, string>>;
-  /** The session with its events, own state and own artifacts. What is the user's or the app's stays. */
+  /** The session with its events, own state, own artifacts and pending calls. What is the user's or the app's stays. */
   deleteSession(session: SessionKey): Promise<boolean>;
 
   /**
@@ -119,11 +126,12 @@ export interface Store {
   listArtifacts(session: SessionKey, page?: PageRequest<string>): Promise<Page<ArtifactSummary, string>>;
 
   /**
-   * Sessions without activity since `timeMs`, with all that is theirs; and user state and user artifacts that are older, of users
-   * with no session left. What is the app's stays.
+   * Sessions without activity since `timeMs`, with all that is theirs; and user state, user artifacts and memory that are older, of users
+   * with no session left. What is the app's stays, and so does the ledger.
    */
   deleteOlderThan(timeMs: number): Promise<DeletedCounts>;
-  /** Everything of one user: sessions, events, state, artifacts; in one app, or in `all`. */
+  /** Everything of one user: sessions, events, state, artifacts, pending calls, memory; in one app, or in `all`. The ledger's
+   * entries stay, without the user's id and the session's. */
   deleteUser(app: { readonly appName: string } | 'all', userId: string): Promise<DeletedCounts>;
 
   /** JSON lines without their line ends. What is written meanwhile may be in it or not. */

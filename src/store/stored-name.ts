@@ -9,19 +9,42 @@ import type { SessionKey } from './store.js';
 const NUL = '\0';
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
+/** What is wrong with a name; undefined for a good one. */
+function faultOfName(name: unknown): string | undefined {
+  if (typeof name !== 'string') return 'is not a string';
+  if (name === '') return 'is empty';
+  if (Buffer.byteLength(name) > STORE_NAME_MAX_BYTES) return `is longer than ${STORE_NAME_MAX_BYTES} bytes`;
+  return faultOfCharacters(name);
+}
+
+function faultOfCharacters(text: string): string | undefined {
+  return text.includes(NUL) || LONE_SURROGATE.test(text)
+    ? 'holds a character that cannot be stored'
+    : undefined;
+}
+
+/** Whether anything can be stored under this name at all. */
+export function isName(name: unknown): boolean {
+  return faultOfName(name) === undefined;
+}
+
 /** @throws StoreError `store_refused`; the message does not hold the name, which may be a caller's number. */
 export function checkName(what: string, name: unknown): void {
-  const why =
-    typeof name !== 'string'
-      ? 'is not a string'
-      : name === ''
-        ? 'is empty'
-        : Buffer.byteLength(name) > STORE_NAME_MAX_BYTES
-          ? `is longer than ${STORE_NAME_MAX_BYTES} bytes`
-          : name.includes(NUL) || LONE_SURROGATE.test(name)
-            ? 'holds a character that a name cannot have'
-            : undefined;
+  const why = faultOfName(name);
   if (why !== undefined) throw new StoreError('store_refused', `${what} ${why}`);
+}
+
+/** Words, which are no name and in no index. @throws StoreError `store_refused`; the message does not hold them. */
+export function checkText(what: string, text: unknown, charsMax: number): void {
+  const why = faultOfText(text, charsMax);
+  if (why !== undefined) throw new StoreError('store_refused', `${what} ${why}`);
+}
+
+function faultOfText(text: unknown, charsMax: number): string | undefined {
+  if (typeof text !== 'string') return 'is not a string';
+  if (text.trim() === '') return 'is empty';
+  if (text.length > charsMax) return `is longer than ${charsMax} characters`;
+  return faultOfCharacters(text);
 }
 
 /** @throws StoreError `store_refused` */

@@ -15,4 +15,8 @@ export type HangUpOutcome =
 export interface CallControl {
   /** Ends the call at the carrier. Never throws; bounded by HANG_UP_MAX_MS, retries included. */
   hangUp(callSid: CallSid, scope: RestScope): Promise<HangUpOutcome>;
+  /** Why no call can be connected with a human, for the model; undefined where one can. */
+  readonly whyNoTransfer: string | undefined;
+  /** Has the carrier dial a human in the stream's place. Never throws; bounded by HANG_UP_MAX_MS, retries included. */
+  transfer(callSid: CallSid, scope: RestScope): Promise<HangUpOutcome>;
 }

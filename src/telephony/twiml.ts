@@ -11,8 +11,13 @@ export const AFTER_PATH = '/twilio/after';
 export const STATUS_PATH = '/twilio/status';
 export const STREAM_STATUS_PATH = '/twilio/stream';
 export const VOICE_PATH = '/twilio/voice';
+export const HANDOFF_PATH = '/twilio/handoff';
+
+/** How long the human's telephone rings. Twilio's own default is 30 s; a voicemail usually answers after 25. */
+const RING_SECONDS = 20;
 
 const BUSY_SENTENCE = 'All our lines are busy at the moment. Please call again in a few minutes.';
+const NOBODY_SENTENCE = 'We are sorry. Nobody could take your call at the moment. Please try again later.';
 const APOLOGY_SENTENCE = 'We are sorry. We cannot take your call right now. Please try again later.';
 
 export interface TwimlReply {
@@ -34,6 +39,21 @@ function streamTwiml(token: string, publicOrigin: string): string {
   });
   stream.parameter({ name: 'token', value: token });
   response.redirect({ method: 'POST' }, publicOrigin + AFTER_PATH);
+  return response.toString();
+}
+
+/** Rings a human in the stream's place. The caller's own number is shown, as Twilio does without `callerId`. What came of it is
+ * told at HANDOFF_PATH, so that a caller whom nobody answered hears something. */
+export function dialTwiml(number: string, publicOrigin: string): string {
+  const response = new twilio.twiml.VoiceResponse();
+  response
+    .dial({
+      action: publicOrigin + HANDOFF_PATH,
+      method: 'POST',
+      timeout: RING_SECONDS,
+      answerOnBridge: true,
+    })
+    .number(number);
   return response.toString();
 }
 
@@ -59,6 +79,8 @@ export function renderVoiceAnswer(answer: VoiceAnswer, publicOrigin: string): Tw
       return { status: 200, xml: sayAndHangUp(BUSY_SENTENCE) };
     case 'apology':
       return { status: 200, xml: sayAndHangUp(APOLOGY_SENTENCE) };
+    case 'nobodyAnswered':
+      return { status: 200, xml: sayAndHangUp(NOBODY_SENTENCE) };
     case 'hangup':
       return { status: 200, xml: hangUpTwiml() };
     case 'unknownAgent':

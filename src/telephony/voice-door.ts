@@ -40,6 +40,8 @@ export type VoiceAnswer =
   | { readonly kind: 'busy' }
   /** Say sorry (nothing was heard yet), then hang up. */
   | { readonly kind: 'apology' }
+  /** Say that no human could be reached, then hang up. */
+  | { readonly kind: 'nobodyAnswered' }
   | { readonly kind: 'hangup' }
   /** No such agent: 404, with the names there are in the log only. */
   | { readonly kind: 'unknownAgent' };
@@ -49,6 +51,8 @@ export interface VoiceDoor {
   onVoice(webhook: VoiceWebhook): VoiceAnswer;
   /** `POST /twilio/after`: the verb behind `<Connect>`; decides what follows the stream. */
   onAfter(callSid: CallSid, request: WebhookRequest): VoiceAnswer;
+  /** `POST /twilio/handoff`: what came of dialling a human; `isAnswered`: they have spoken, and it is over. */
+  onHandoff(callSid: CallSid, isAnswered: boolean, request: WebhookRequest): VoiceAnswer;
   /** `POST /twilio/status`: late, repeated and out-of-order statuses are normal. */
   onStatus(callSid: CallSid, status: CallStatus, request: WebhookRequest): void;
   /** What one of these was answered with. */

@@ -13,6 +13,7 @@ import type { SignedBody, WebhookParams } from './request-signature.js';
 import {
   AFTER_PATH,
   EMPTY_TWIML,
+  HANDOFF_PATH,
   renderVoiceAnswer,
   STATUS_PATH,
   STREAM_STATUS_PATH,
@@ -191,6 +192,16 @@ class Webhooks {
     this.#answer(request, response, callSid, answer);
   }
 
+  handoff({ request, response, callSid, params }: AdmittedWebhook): void {
+    const said = single(params, 'DialCallStatus');
+    if (said === undefined) return this.#refuseParameter(response, 'DialCallStatus');
+    // Twilio's values: completed, answered (of a conference), busy, no-answer, failed, canceled.
+    const isAnswered = said === 'completed' || said === 'answered';
+    this.#options.log.info({ callSid, dialCallStatus: said.slice(0, 20) }, 'what came of dialling a human');
+    const heard = { path: request.originalUrl, params };
+    this.#answer(request, response, callSid, this.#options.door.onHandoff(callSid, isAnswered, heard));
+  }
+
   status({ request, response, callSid, params }: AdmittedWebhook): void {
     const said = single(params, 'CallStatus');
     if (said === undefined) return this.#refuseParameter(response, 'CallStatus');
@@ -271,6 +282,7 @@ export function createWebhooks(options: WebhookOptions): Router {
   const router = Router();
   webhooks.route(router, `${VOICE_PATH}{/:agent}`, (call) => webhooks.voice(call));
   webhooks.route(router, AFTER_PATH, (call) => webhooks.after(call));
+  webhooks.route(router, HANDOFF_PATH, (call) => webhooks.handoff(call));
   webhooks.route(router, STATUS_PATH, (call) => webhooks.status(call));
   webhooks.route(router, STREAM_STATUS_PATH, (call) => webhooks.streamStatus(call));
   router.use(webhooks.onError);

@@ -36,6 +36,8 @@ export interface AgentToolsOptions {
   readonly listener: WorkListener;
   readonly clock: Clock;
   readonly log: Log;
+  /** Nothing of it is left. */
+  readonly onClosed: () => void;
 }
 
 /** One call on its way. */
@@ -112,6 +114,7 @@ export class AgentTools implements ToolWork {
     }
     this.#pending.clear();
     await this.#streaming.close();
+    this.#options.onClosed();
   }
 
   async #attempt(attempt: Omit<Attempt, 'scope' | 'invocation'>): Promise<CallOutcome> {

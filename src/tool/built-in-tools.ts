@@ -16,15 +16,17 @@ export interface BuiltInTool {
   run(args: Readonly<Record<string, unknown>>, streaming: StreamingTools): Response | Promise<Response>;
 }
 
+export const END_CALL_DECLARATION: FunctionDeclaration = {
+  name: END_CALL,
+  description:
+    'Hangs up the telephone. Call it once the conversation is over and you have said goodbye; the line is cut when the caller has heard your goodbye.',
+  parametersJsonSchema: { type: 'object', properties: {} },
+};
+
 /** Hangs up; every live conversation has it. */
 export function endCall(line: ToolCallControl): BuiltInTool {
   return {
-    declaration: {
-      name: END_CALL,
-      description:
-        'Hangs up the telephone. Call it once the conversation is over and you have said goodbye; the line is cut when the caller has heard your goodbye.',
-      parametersJsonSchema: { type: 'object', properties: {} },
-    },
+    declaration: END_CALL_DECLARATION,
     run() {
       const answer = line.hangUp();
       if (answer.kind === 'unavailable') return errorResponse(answer.why);

@@ -14,13 +14,10 @@ import type { Permits } from './permits.js';
 import type { SideEffects } from './side-effects.js';
 import { errorResponse, type Response, responseOf } from './tool-result.js';
 import { TimeUp, withinTime } from './within-time.js';
+import type { WorkerOutcome } from './worker-call.js';
 
-/** Runs a handler in a worker; its changes of state come back. */
-export type RunInWorker = (
-  tool: Tool,
-  args: JsonObject,
-  ctx: ToolContext,
-) => Promise<{ readonly result: unknown; readonly stateDelta: JsonObject }>;
+/** Runs a handler in a worker; its changes come back. */
+export type RunInWorker = (tool: Tool, args: JsonObject, ctx: ToolContext) => Promise<WorkerOutcome>;
 
 export interface HandlerRun {
   readonly tool: Tool;
@@ -84,9 +81,10 @@ export class Handlers {
       controller.signal.throwIfAborted();
       begun();
       if (!tool.worker) return await tool.execute(args, scope.ctx);
-      const { result, stateDelta } = await this.#options.runInWorker(tool, run.args, scope.ctx);
-      scope.applyState(stateDelta);
-      return result;
+      const outcome = await this.#options.runInWorker(tool, run.args, scope.ctx);
+      scope.applyState(outcome.stateDelta);
+      if (outcome.endInvocation) scope.ctx.endInvocation = true;
+      return outcome.result;
     };
     const { sideEffect } = tool;
     if (sideEffect === undefined) return execute().then(responseOf);

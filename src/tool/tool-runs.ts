@@ -58,6 +58,8 @@ export class ToolRuns {
   readonly desk: PendingDesk;
   readonly #options: ToolRunsOptions;
   readonly #sideEffects: SideEffects;
+  /** Until nothing of them is left. */
+  readonly #open = new Set<AgentTools>();
 
   constructor(options: ToolRunsOptions) {
     const { store, clock, log } = options;
@@ -67,7 +69,14 @@ export class ToolRuns {
   }
 
   counts(): Readonly<Record<string, number>> {
-    return { sideEffects: this.#sideEffects.underWay, ...this.desk.counts() };
+    const sum: Record<string, number> = {
+      toolRuns: this.#open.size,
+      sideEffects: this.#sideEffects.underWay,
+      ...this.desk.counts(),
+    };
+    for (const tools of this.#open)
+      for (const [name, count] of Object.entries(tools.counts())) sum[name] = (sum[name] ?? 0) + count;
+    return sum;
   }
 
   open(run: RunTools): AgentTools {
@@ -83,7 +92,7 @@ export class ToolRuns {
     });
     // Whoever needs it hears of the failure; nobody may.
     invocation.then(run.onInvocation, () => {});
-    return new AgentTools({
+    const tools = new AgentTools({
       agent,
       builtIn: run.builtIn,
       identity,
@@ -95,7 +104,10 @@ export class ToolRuns {
       listener,
       clock,
       log,
+      onClosed: () => this.#open.delete(tools),
     });
+    this.#open.add(tools);
+    return tools;
   }
 
   async #begin(

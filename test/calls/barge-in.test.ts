@@ -336,7 +336,7 @@ describe('the greeting', () => {
     await rig.advance(4_000);
     expect(stream.ear.playedMs).toBeLessThanOrEqual(2_020);
     expect(rig.said(callSid)).toEqual(['model: Hello, how can I help?']);
-    expect(rig.seen('onStreamEnded').flat().toSorted()).toEqual(['done', 'interrupted']);
+    expect(rig.seen('onStreamEnded').map(String).toSorted()).toEqual(['done', 'interrupted']);
   });
 
   it('keeps only what was heard when the caller hangs up while an interruption is held', async () => {

@@ -146,8 +146,12 @@ describe('the three numbers', () => {
     const name = 'earshot_inter_delta_gap_seconds_count';
     const session = `l2 ${mode}`;
     const ask = () => (mode === 'sse' ? stage.stream(session, 'Now?').ended() : stage.run(session, 'Now?'));
+    const unknown = 'earshot_tool_calls_total{tool="unknown",outcome="error"}';
     const model = grown(`${name}{mode="${mode}",cause="model"}`, async () => {
-      expect(await grown(`${name}{mode="${mode}",cause="tool"}`, ask)).toBe(1);
+      const tool = grown(`${name}{mode="${mode}",cause="tool"}`, async () => {
+        expect(await grown(unknown, ask)).toBe(1);
+      });
+      expect(await tool).toBe(1);
     });
     expect(await model).toBe(1);
     expect((await stage.said(session)).at(-1)).toBe('support: Let me there now.');

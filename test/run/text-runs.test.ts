@@ -66,10 +66,49 @@ describe('runs in text', () => {
       const controller = new AbortController();
       const { outcome } = await runs.start(request, controller.signal);
       if (stop === 'client') controller.abort();
-      else runs.close();
+      else await runs.close();
       expect(await outcome).toBe('stopped');
       expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'disconnected']);
     }
+  });
+
+  it('go on while the server drains, which takes no other and is over with the last one', async () => {
+    let goOn: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const { runs } = rig(async function* () {
+      yield { type: 'text', text: 'Half a ' };
+      await held;
+      yield { type: 'text', text: 'sentence.' };
+      yield { type: 'end', finishReason: 'STOP', parts: [] };
+    });
+    const { outcome } = await runs.start(request, new AbortController().signal);
+    let isDrained = false;
+    const drained = runs.drain().then(() => (isDrained = true));
+    await expect(
+      runs.start({ ...request, sessionId: 's2' }, new AbortController().signal),
+    ).rejects.toMatchObject({ code: 'server_draining' });
+    await nextTurn();
+    expect(isDrained).toBe(false);
+    goOn();
+    expect(await outcome).toBe('done');
+    await drained;
+  });
+
+  it('are cut when the server closes, and told why', async () => {
+    const { clock, runs } = rig();
+    const { broadcast, outcome } = await runs.start(request, new AbortController().signal);
+    const sink = new MemorySink();
+    broadcast.watch(sink, { fromStart: true });
+    while (sink.state.messages.length < 2) await nextTurn();
+    const drained = runs.drain();
+    await runs.close();
+    await drained;
+    expect(await outcome).toBe('stopped');
+    while (!sink.isGone) await nextTurn();
+    expect(sink.frames.at(-1)?.frame).toMatchObject({ type: 'error', code: 'server_draining', fatal: true });
+    expect(clock.pendingTimers).toBe(0);
   });
 
   it('are refused where the author’s instruction is none, and the session is free again', async () => {
@@ -116,7 +155,7 @@ describe('runs in text', () => {
       code: 'run_conflict',
     });
     expect(observed.filter(([name]) => name === 'onStreamStarted')).toHaveLength(1);
-    runs.close();
+    await runs.close();
   });
 
   it('count first event and gaps by the clock, from the message’s receipt', async () => {

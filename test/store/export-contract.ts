@@ -33,6 +33,7 @@ export function exportContract(rig: ContractRig): void {
         events: 36,
         stateKeys: 12 * 4 + 12 + 1,
         artifactVersions: 36,
+        memoryFacts: 0,
         skippedSessions: 0,
       });
       expect(await collected(copy.exportSessions())).toEqual(lines);
@@ -51,6 +52,7 @@ export function exportContract(rig: ContractRig): void {
         events: 0,
         stateKeys: 0,
         artifactVersions: 0,
+        memoryFacts: 0,
         skippedSessions: 12,
       });
       expect(await collected(store.exportSessions())).toEqual(lines);

@@ -126,7 +126,7 @@ describe('the SQLite file', () => {
   test('holds nothing any more of what was deleted', async () => {
     const path = freshPath();
     const store = await open(path);
-    for (const userId of ['ada', 'bob']) {
+    for (const userId of ['ada', 'bobby']) {
       const session = sessionKey('CA1', { userId });
       await store.createSession(session, { word: `state-of-${userId}` });
       for (let at = 0; at < 50; at += 1) {
@@ -134,14 +134,29 @@ describe('the SQLite file', () => {
         await store.appendEvent(session, { ...userEvent(`e${at}`), content: { parts: [{ text }] } });
       }
       await store.saveArtifact(session, 'user:a', Buffer.from(`bytes-of-${userId}`.repeat(2_000)), 'a/b');
+      const owner = { appName: session.appName, userId };
+      await store.remember(owner, `memory-of-${userId}`, ['a', 'b']);
+      await store.claim({ session, key: `key ${userId.length}`, tool: 't', callId: 'c', guards: [] });
+      await store.addPendingCall({
+        id: `pending ${userId.length}`,
+        session,
+        callSid: 'CA1',
+        invocationId: 'run',
+        callId: 'c',
+        tool: 't',
+        args: { word: `arguments-of-${userId}` },
+        kind: 'approval',
+        guards: [],
+        requestedAtMs: 1,
+      });
     }
     await store.deleteUser('all', 'ada');
     const everything = readdirSync(dirname(path)).map((name) =>
       readFileSync(join(dirname(path), name), 'latin1'),
     );
     const bytes = everything.join('');
-    for (const what of ['secret', 'state', 'bytes']) {
-      expect(bytes).toContain(`${what}-of-bob`);
+    for (const what of ['secret', 'state', 'bytes', 'memory', 'arguments']) {
+      expect(bytes).toContain(`${what}-of-bobby`);
       expect(bytes).not.toContain(`${what}-of-ada`);
     }
     expect(bytes).not.toContain('ada');

@@ -15,6 +15,9 @@ import type { SessionKey } from '../../src/store/store.js';
 import { ContractRig, type Backend } from './contract-rig.js';
 import { deletionContract } from './deletion-contract.js';
 import { exportContract } from './export-contract.js';
+import { ledgerContract } from './ledger-contract.js';
+import { memoryContract } from './memory-contract.js';
+import { pendingCallContract } from './pending-call-contract.js';
 import { changeEvent, collected, errorOf, ODD_NAMES, sessionKey, userEvent } from './store-fixture.js';
 
 const BAD_NAMES: [string, unknown][] = [
@@ -541,6 +544,9 @@ export function storeContract(name: string, backend: () => Backend): void {
 
     deletionContract(rig);
     exportContract(rig);
+    ledgerContract(rig);
+    pendingCallContract(rig);
+    memoryContract(rig);
 
     describe('as a whole', () => {
       test('is there again after it was closed', async () => {

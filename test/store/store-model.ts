@@ -176,5 +176,6 @@ function countsOf(
     events: sum(({ events }) => events.length),
     stateKeys: shared.stateKeys + sum(({ state }) => state.size),
     artifactVersions: shared.artifactVersions + sum(({ artifacts }) => [...artifacts.values()].flat().length),
+    memoryFacts: 0,
   };
 }

@@ -24,6 +24,7 @@ const LEAVES = [
   'errors.ts',
   'loopback.ts',
   'package-root.ts',
+  'tool-limits.ts',
 ];
 /** Parts that browsers load: no builtins and no packages, types included. */
 const BROWSER_PARTS = new Set(['client']);

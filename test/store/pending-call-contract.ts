@@ -1,0 +1,213 @@
+/**
+ * What every store does with function calls that wait for a person or for slow work.
+ */
+import { describe, expect, test } from 'vitest';
+import type { PendingCall } from '../../src/store/pending-calls.js';
+import type { Store } from '../../src/store/store.js';
+import { PENDING_CALLS_MAX } from '../../src/tool-limits.js';
+import type { ContractRig } from './contract-rig.js';
+import { errorOf, sessionKey } from './store-fixture.js';
+
+const KEY = sessionKey('CA1');
+
+function callOf(id: string, change: Partial<PendingCall> = {}): PendingCall {
+  return {
+    id,
+    session: KEY,
+    callSid: 'CA1',
+    invocationId: 'run-1',
+    callId: `call-of-${id}`,
+    tool: 'process_refund',
+    args: { order_id: 'A-1', reason: '\0 odd \ud83d' },
+    kind: 'approval',
+    guards: ['limits'],
+    requestedAtMs: 1_764_530_000_000,
+    ...change,
+  };
+}
+
+async function waiting(store: Store, limit = 1_000): Promise<PendingCall[]> {
+  const all: PendingCall[] = [];
+  let after: string | undefined;
+  do {
+    const page = await store.listPendingCalls({ limit, ...(after !== undefined && { after }) });
+    all.push(...page.items);
+    after = page.next;
+  } while (after !== undefined);
+  return all;
+}
+
+export function pendingCallContract(rig: ContractRig): void {
+  describe('pending calls', () => {
+    test('wait until they are decided, and are carried out until they are settled', async () => {
+      const store = await rig.withSession(KEY);
+      const [one, two] = [
+        callOf('p1'),
+        callOf('p2', { callSid: '', kind: 'longRunning', args: {}, guards: [] }),
+      ];
+      await store.addPendingCall(one);
+      await store.addPendingCall(two);
+      expect(await waiting(store)).toEqual([one, two]);
+      expect(await store.findPendingCall('p1')).toEqual({ id: 'p1', isSettled: false });
+      const decided = { ...one, decision: 'approve', by: 'Grace', decidedAtMs: rig.clock.wall };
+      expect(await store.decidePendingCall('p1', { decision: 'approve', by: 'Grace' })).toEqual({
+        kind: 'decided',
+        call: decided,
+      });
+      expect(await waiting(store)).toEqual([two]);
+      // What a crash would leave behind.
+      await store.close();
+      const again = await rig.open();
+      expect(await again.listDecidedCalls()).toEqual([decided]);
+      expect(await again.settlePendingCall('p1')).toBe(true);
+      expect(await again.settlePendingCall('p1')).toBe(false);
+      expect(await again.listDecidedCalls()).toEqual([]);
+      expect(await again.findPendingCall('p1')).toEqual({ id: 'p1', decision: 'approve', isSettled: true });
+    });
+
+    test('are decided once, and a repeat tells what was decided', async () => {
+      const store = await rig.withSession(KEY);
+      await store.addPendingCall(callOf('p1'));
+      expect(await store.decidePendingCall('p1', { decision: 'deny' })).toMatchObject({
+        kind: 'decided',
+        call: { decision: 'deny', by: undefined },
+      });
+      for (const decision of ['approve', 'deny'] as const)
+        expect(await store.decidePendingCall('p1', { decision, by: 'Bob' })).toEqual({
+          kind: 'repeat',
+          decision: 'deny',
+        });
+      expect(await store.listDecidedCalls()).toMatchObject([{ id: 'p1', decision: 'deny', by: undefined }]);
+      await store.settlePendingCall('p1');
+      expect(await store.decidePendingCall('p1', { decision: 'approve' })).toEqual({
+        kind: 'repeat',
+        decision: 'deny',
+      });
+    });
+
+    test('that settled by themselves can no longer be decided', async () => {
+      const store = await rig.withSession(KEY);
+      await store.addPendingCall(callOf('p1', { kind: 'longRunning' }));
+      expect(await store.settlePendingCall('p1')).toBe(true);
+      expect(await waiting(store)).toEqual([]);
+      expect(await store.decidePendingCall('p1', { decision: 'approve' })).toEqual({ kind: 'repeat' });
+      expect(await store.listDecidedCalls()).toEqual([]);
+    });
+
+    test('are not known by an id that was never given', async () => {
+      const store = await rig.withSession(KEY);
+      await store.addPendingCall(callOf('p1'));
+      for (const id of ['unknown', '', 'a\0b', 'half \ud83d', 'x'.repeat(300), '%', 'P1']) {
+        expect(await store.findPendingCall(id)).toBeUndefined();
+        expect(await store.decidePendingCall(id, { decision: 'approve' })).toEqual({ kind: 'unknown' });
+        expect(await store.settlePendingCall(id)).toBe(false);
+      }
+    });
+
+    test('are decided by one of many who decide at once, and settled by one', async () => {
+      const store = await rig.withSession(KEY);
+      const servers = [store, await rig.open()];
+      for (let round = 0; round < 5; round += 1) {
+        const id = `p${round}`;
+        await store.addPendingCall(callOf(id));
+        const outcomes = await Promise.all(
+          Array.from({ length: 12 }, (_, at) =>
+            servers[at % 2]!.decidePendingCall(id, {
+              decision: at % 3 === 0 ? 'deny' : 'approve',
+              by: `person ${at}`,
+            }),
+          ),
+        );
+        const decided = outcomes.filter((outcome) => outcome.kind === 'decided');
+        expect(decided).toHaveLength(1);
+        const decision = decided[0]?.call.decision;
+        const repeats = outcomes.filter(({ kind }) => kind === 'repeat');
+        expect(repeats).toEqual(Array.from({ length: 11 }, () => ({ kind: 'repeat', decision })));
+        const settled = await Promise.all(
+          Array.from({ length: 8 }, (_, at) => servers[at % 2]!.settlePendingCall(id)),
+        );
+        expect(settled.filter(Boolean)).toHaveLength(1);
+      }
+    });
+
+    test('are bounded for each session, and only those that wait count', async () => {
+      const store = await rig.withSession(KEY);
+      const other = await rig.open();
+      await store.createSession(sessionKey('CA2'));
+      const added = await Promise.allSettled(
+        Array.from({ length: PENDING_CALLS_MAX + 5 }, (_, at) =>
+          (at % 2 === 0 ? store : other).addPendingCall(callOf(`p${at}`)),
+        ),
+      );
+      expect(added.filter(({ status }) => status === 'rejected')).toHaveLength(5);
+      const { code, text } = await errorOf(store.addPendingCall(callOf('more')));
+      expect(code).toBe('store_refused');
+      expect(text).toContain(`at most ${PENDING_CALLS_MAX}`);
+      await store.addPendingCall(callOf('of-another', { session: sessionKey('CA2') }));
+      const first = (await waiting(store)).find(({ session }) => session.id === KEY.id);
+      await store.settlePendingCall(first?.id ?? '');
+      await store.addPendingCall(callOf('more'));
+    }, 60_000);
+
+    test('are refused without a session, with a known id, and with what could not be given back', async () => {
+      const store = await rig.withSession(KEY);
+      await store.addPendingCall(callOf('p1'));
+      const none = callOf('p2', { session: sessionKey('none') });
+      expect((await errorOf(store.addPendingCall(none))).code).toBe('store_no_session');
+      expect((await errorOf(store.addPendingCall(callOf('p1', { tool: 'other' })))).code).toBe(
+        'store_conflict',
+      );
+      for (const change of [
+        { id: '' },
+        { tool: 'a\0' },
+        { callId: '' },
+        { requestedAtMs: Number.NaN },
+        { args: { text: 'x'.repeat(2 ** 20) } },
+      ])
+        expect((await errorOf(store.addPendingCall(callOf('p2', change)))).code).toBe('store_refused');
+      const by = { decision: 'approve', by: '' } as const;
+      expect((await errorOf(store.decidePendingCall('p1', by))).code).toBe('store_refused');
+      expect(await waiting(store)).toEqual([callOf('p1')]);
+    });
+
+    test('are listed page by page, oldest first, also past one that is gone', async () => {
+      const store = await rig.withSession(KEY);
+      await store.createSession(sessionKey('CA2'));
+      for (let at = 0; at < 12; at += 1)
+        await store.addPendingCall(
+          callOf(`p${11 - at}`, {
+            session: sessionKey(at % 2 === 0 ? 'CA1' : 'CA2'),
+            requestedAtMs: 1_000 + Math.floor(at / 3),
+          }),
+        );
+      const whole = await waiting(store);
+      const places = whole.map(({ requestedAtMs, id }) => `${requestedAtMs} ${id}`);
+      expect(places).toHaveLength(12);
+      expect(places).toEqual(places.toSorted());
+      for (const limit of [1, 5, 12]) expect(await waiting(store, limit)).toEqual(whole);
+      const page = await store.listPendingCalls({ limit: 3 });
+      await store.deleteSession(page.items[2]?.session ?? KEY);
+      const left = whole.slice(3).filter(({ session }) => session.id !== page.items[2]?.session.id);
+      expect((await store.listPendingCalls({ after: page.next ?? '' })).items).toEqual(left);
+      expect((await errorOf(store.listPendingCalls({ after: 'x' }))).code).toBe('store_refused');
+      expect((await errorOf(store.listPendingCalls({ limit: 0 }))).code).toBe('store_refused');
+    });
+
+    test('go with their session, whatever deletes it', async () => {
+      const store = await rig.withSession(KEY);
+      const keys = [KEY, sessionKey('CA2', { userId: 'bob' }), sessionKey('CA3', { userId: 'eve' })];
+      for (const [at, session] of keys.entries()) {
+        await store.createSession(session);
+        await store.addPendingCall(callOf(`p${at}`, { session }));
+        await store.decidePendingCall(`p${at}`, { decision: 'approve' });
+      }
+      await store.deleteSession(KEY);
+      expect((await store.listDecidedCalls()).map(({ id }) => id)).toEqual(['p1', 'p2']);
+      await store.deleteUser('all', 'bob');
+      expect(await store.findPendingCall('p1')).toBeUndefined();
+      await store.deleteOlderThan(rig.clock.wall + 1);
+      expect(await store.listDecidedCalls()).toEqual([]);
+      expect(await store.decidePendingCall('p2', { decision: 'approve' })).toEqual({ kind: 'unknown' });
+    });
+  });
+}
