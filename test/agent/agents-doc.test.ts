@@ -27,11 +27,12 @@ function modulesOf(page: string): string[] {
 
 let greeter: Agent;
 let reception: Agent;
+let fromReadme: Agent;
 beforeAll(async () => {
   // Packages are found as in a project of the author's own.
   symlinkSync(join(PACKAGE_ROOT, 'node_modules'), join(folder, 'node_modules'));
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
-  const modules = modulesOf(readProjectFile('docs/agents.md').text);
+  const modules = ['docs/agents.md', 'README.md'].flatMap((page) => modulesOf(readProjectFile(page).text));
   const files = modules.map((code, at) => {
     const file = join(folder, `module-${at}.ts`);
     writeFileSync(file, code);
@@ -47,10 +48,10 @@ beforeAll(async () => {
   const load = async (selected: string): Promise<Agent> =>
     (await loadAgents({ selected, folder: join(folder, 'none'), clock: systemClock, log: silentLog }))
       .default;
-  [greeter, reception] = (await Promise.all(files.map(load))) as [Agent, Agent];
+  [greeter, reception, fromReadme] = (await Promise.all(files.map(load))) as [Agent, Agent, Agent];
 });
 
-describe('the agents of docs/agents.md', () => {
+describe('the agents of docs/agents.md and README.md', () => {
   it('compile as strictly as the project', () => {
     const tsc = join(PACKAGE_ROOT, 'node_modules/typescript/bin/tsc');
     const { stdout, status } = spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' });
@@ -58,12 +59,17 @@ describe('the agents of docs/agents.md', () => {
   }, 60_000);
 
   it('load', () => {
-    expect([greeter.name, reception.name]).toEqual(['greeter', 'reception']);
+    expect([greeter, reception, fromReadme].map(({ name }) => name)).toEqual([
+      'greeter',
+      'reception',
+      'reception',
+    ]);
     expect(greeter.greeting).toMatch(/^Good day/);
   });
 
   it('find a guest, and say so where there is none', async () => {
     expect(await call(reception, 'find_guest', { room: '101' })).toMatchObject({ guest: 'Ms Gray' });
+    expect(await call(fromReadme, 'find_guest', { room: '101' })).toHaveProperty('message');
     expect(await call(reception, 'find_guest', { room: '7' })).toEqual({ error: 'There is no room 7.' });
     expect(() => argumentsOf(toolOf(reception, 'find_guest'), {})).toThrow('room');
   });

@@ -65,11 +65,14 @@ describe('the agents that ship', () => {
       const dialogue = dialogueOf(name);
       const agent = catalog.find(name);
       const answers = [...dialogue.turns, ...dialogue.interruptions, ...dialogue.keys, ...dialogue.texts];
-      const calls = answers.flatMap((answer) => [
-        ...(answer.call === undefined ? [] : [answer.call]),
-        ...(answer.calls ?? []),
-        ...('callWithoutDigits' in answer && answer.callWithoutDigits ? [answer.callWithoutDigits] : []),
-      ]);
+      const withoutDigits = dialogue.keys.flatMap(({ callWithoutDigits }) => callWithoutDigits ?? []);
+      const calls = [
+        ...answers.flatMap(({ call, calls: several = [] }) => [
+          ...(call === undefined ? [] : [call]),
+          ...several,
+        ]),
+        ...withoutDigits,
+      ];
       const own = (agent?.tools ?? []).map((tool) => tool.name);
       const called = new Set(calls.map((call) => call.name).filter((one) => !BUILT_IN.has(one)));
       expect(called).toEqual(new Set(own));
