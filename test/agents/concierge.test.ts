@@ -1,8 +1,13 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import concierge from '../../agents/concierge.js';
 import { evaluate } from '../../agents/tools/arithmetic.js';
 import type { Event } from '../../src/index.js';
+import { systemClock } from '../../src/clock.js';
 import { NO_ACTIONS } from '../../src/event/event.js';
+import { silentLog } from '../../src/observe/log.js';
+import { PACKAGE_ROOT } from '../../src/package-root.js';
+import { WorkerTools } from '../../src/tool/worker-tools.js';
 import { call, context, toolOf } from './tool-rig.js';
 
 afterEach(() => {
@@ -34,8 +39,7 @@ describe('get_weather and get_time', () => {
 });
 
 describe('calculate', () => {
-  it('works out 15 + 25 in a worker', async () => {
-    expect(toolOf(concierge, 'calculate').worker).toBe(true);
+  it('works out 15 + 25', async () => {
     expect(await call(concierge, 'calculate', { expression: '15 + 25' })).toEqual({
       expression: '15 + 25',
       result: 40,
@@ -84,6 +88,27 @@ describe('calculate', () => {
       error: expect.stringMatching(/^That cannot be calculated: .+/),
     });
   });
+});
+
+describe('calculate in a worker thread', () => {
+  const workers = new WorkerTools({ clock: systemClock, log: silentLog });
+  afterAll(() => workers.close());
+
+  it('answers the same', async () => {
+    expect(toolOf(concierge, 'calculate').worker).toBe(true);
+    const { invocationId, callSid, appName, userId, sessionId, callerVerified } = context();
+    const identity = { invocationId, callSid, appName, userId, sessionId, callerVerified };
+    const { result } = await workers.run({
+      module: join(PACKAGE_ROOT, 'agents/concierge.ts'),
+      tool: 'calculate',
+      args: { expression: '15 + 25' },
+      snapshot: { ...identity, state: {}, events: [], runConfig: {}, scopes: undefined },
+      getSecret: () => Promise.resolve(null),
+      signal: new AbortController().signal,
+    });
+    expect(result).toMatchObject({ result: 40 });
+    // Each thread compiles its modules anew.
+  }, 120_000);
 });
 
 describe('search', () => {
