@@ -59,7 +59,7 @@ async function askWhole({ url, userId, sessionId, text }: Sentence): Promise<str
   return (body.messages ?? []).filter(({ role }) => role === 'model').map((message) => message.text);
 }
 
-/** Hangs up when the answer is complete. */
+/** Hangs up when the answer is complete, or at the first failure that is told: nothing may go wrong here. */
 async function askLive({ url, userId, sessionId, text, calls }: Sentence, clock: Clock): Promise<string[]> {
   const live = connectLive({
     url: `${url.replace(/^http/, 'ws')}/run_live`,
@@ -67,7 +67,7 @@ async function askLive({ url, userId, sessionId, text, calls }: Sentence, clock:
     sessionId,
     WebSocket,
     onChange: (page) => {
-      if (isAnswered(page, calls.length)) live.end();
+      if (page.failures.length > 0 || isAnswered(page, calls.length)) live.end();
     },
   });
   live.sendText(text);
@@ -75,7 +75,7 @@ async function askLive({ url, userId, sessionId, text, calls }: Sentence, clock:
   await live.ended;
   timer.cancel();
   const { state } = live;
-  const failure = state.failures.find(({ fatal }) => fatal);
+  const [failure] = state.failures;
   if (failure !== undefined) throw new Error(`WS /run_live: ${failure.code}, ${failure.message}`);
   if (!isAnswered(state, calls.length)) {
     const called =
