@@ -10,7 +10,7 @@ import type { Event } from './event/event.js';
 import { RunEvents } from './event/run-events.js';
 import type { Log } from './observe/log.js';
 import type { EventWriter } from './store/event-writer.js';
-import type { DecidedCall } from './store/pending-calls.js';
+import type { PendingCall } from './store/pending-calls.js';
 import type { Store } from './store/store.js';
 import { END_CALL, STOP_STREAMING } from './tool/built-in-tools.js';
 import { runInWorker } from './tool/run-in-worker.js';
@@ -65,7 +65,7 @@ function lateTeller(
   writer: Pick<EventWriter, 'append'> | undefined,
   { clock, log }: Pick<ServerToolsOptions, 'clock' | 'log'>,
 ): ToolRunsOptions['tellLate'] {
-  return async (call: DecidedCall, response, actions) => {
+  return async (call: PendingCall, response, actions) => {
     const stored: Promise<unknown>[] = [];
     const events = new RunEvents({
       invocationId: call.invocationId,

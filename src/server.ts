@@ -190,7 +190,8 @@ async function openRehearsal({ clock, log }: ServerDeps, agents?: AgentCatalog):
     nameFor,
     generate: createGeminiText({
       apiKey: 'rehearsal',
-      modelName: 'rehearsal',
+      // Text is answered by the default agent.
+      modelName: nameFor(agents?.default.name ?? ''),
       baseUrl: service.url,
       clock,
       log,

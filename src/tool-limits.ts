@@ -119,6 +119,9 @@ export const MEMORY_FACTS_MAX = 200;
 export const MEMORY_FACT_MAX_CHARS = 400;
 export const MEMORY_RECALLED_MAX = 20;
 
+/** One sentence of the probe to its answer, a real model's tools and speech among it. */
+export const PROBE_TURN_MAX_MS = 60_000;
+
 /** Calls of one session that wait for a person or a slow job. */
 export const PENDING_CALLS_MAX = 100;
 

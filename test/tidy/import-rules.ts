@@ -64,7 +64,10 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   fixture: { values: LEAVES, types: ['observe'] },
   // What an agent does while it talks: the calls of a run, whatever its mode.
   tool: { values: [...LEAVES, 'event', 'agent'], types: ['model', 'store', 'observe'] },
-  run: { values: [...LEAVES, 'event', 'model', 'agent', 'store', 'tool', 'wire'], types: ['observe', 'client'] },
+  run: {
+    values: [...LEAVES, 'event', 'model', 'agent', 'store', 'tool', 'wire'],
+    types: ['observe', 'client'],
+  },
   console: { values: [...LEAVES, 'store', 'observe', 'wire'], types: ['agent', 'config.ts', 'event'] },
   // Runs in browsers: nothing but itself.
   client: { values: [], types: [] },
@@ -76,6 +79,9 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   'switchboard.ts': { values: [...INNER, 'live-runs.ts'], types: [] },
   'server.ts': { values: [...INNER, 'switchboard.ts'], types: [] },
   replay: OUTER_REACH,
+  // A client of a server that it starts itself.
+  probe: { values: [...OUTER_REACH.values, 'client'], types: [] },
+  'probe-command.ts': { values: [...LEAVES, 'observe', 'probe'], types: [] },
   'doctor.ts': { values: [...OUTER_REACH.values, 'doctor-checks.ts', 'doctor-finding.ts'], types: [] },
   'doctor-checks.ts': {
     values: [...OUTER_REACH.values, 'doctor-doors.ts', 'doctor-finding.ts', 'doctor-number.ts'],
@@ -153,11 +159,20 @@ function sourceBreach(
   return isBuiltin(line.specifier) ? undefined : packageBreach(from, line.specifier, dependencies);
 }
 
-function agentBreach(line: ImportLine, dependencies: readonly string[]): string | undefined {
+/** Two agents may share what lies in a folder of `agents/`, never one another. */
+function agentBreach(
+  file: ProjectFile,
+  line: ImportLine,
+  dependencies: readonly string[],
+): string | undefined {
   if (line.specifier === 'earshot' || isBuiltin(line.specifier)) return undefined;
+  if (line.specifier.startsWith('.') && /^agents\/[^/]+\//.test(resolveImport(file, line.specifier)))
+    return undefined;
   const isPackage =
     dependencies.includes(packageOf(line.specifier)) && packageOf(line.specifier) !== 'earshot';
-  return isPackage ? undefined : `an agent imports only 'earshot' and installed packages`;
+  return isPackage
+    ? undefined
+    : `an agent imports only 'earshot', installed packages and files in folders of agents/`;
 }
 
 /** Breaches of the table and of the vendor rule in `src/` and `agents/`. */
@@ -166,7 +181,7 @@ export function importBreaches(files: readonly ProjectFile[], dependencies: read
     const isAgent = file.path.startsWith('agents/');
     if (!isAgent && !file.path.startsWith('src/')) return [];
     return importLines(file).flatMap((line) => {
-      const breach = isAgent ? agentBreach(line, dependencies) : sourceBreach(file, line, dependencies);
+      const breach = isAgent ? agentBreach(file, line, dependencies) : sourceBreach(file, line, dependencies);
       return breach === undefined ? [] : [`${file.path}:${line.line} imports '${line.specifier}': ${breach}`];
     });
   });

@@ -49,6 +49,13 @@ describe('time and chance', () => {
     expect(timeAndChanceBreaches(sample('Date.now();', 'src/ids.ts'))).toHaveLength(1);
   });
 
+  test('the rule lets an agent read the date and wait by a promise, and nothing else', () => {
+    const wait = `import { setTimeout as wait } from 'node:timers/promises';\nconst now = new Date();`;
+    expect(timeAndChanceBreaches(sample(wait, 'agents/a.ts'))).toEqual([]);
+    expect(timeAndChanceBreaches(sample(`import timers from 'node:timers';`, 'agents/a.ts'))).toHaveLength(1);
+    expect(timeAndChanceBreaches(sample('Math.random();', 'agents/a.ts'))).toHaveLength(1);
+  });
+
   test.each([
     '// Date.now() would tie this to the wall',
     `const a = 'setTimeout';`,

@@ -41,6 +41,11 @@ export class MemoryPendingCalls implements PendingCalls {
     throw new Error('no test lists them');
   }
 
+  async findPendingCall(): Promise<never> {
+    await this.#reach();
+    throw new Error('no test looks one up');
+  }
+
   async decidePendingCall(
     id: string,
     { decision, by }: { readonly decision: Decision; readonly by?: string },

@@ -228,6 +228,7 @@ export class ToolStage {
           listener,
           clock,
           log,
+          onClosed: () => {},
         });
         return tools;
       },

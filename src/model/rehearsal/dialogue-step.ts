@@ -18,6 +18,10 @@ export interface DialogueState {
   readonly nextSilence: number;
   /** Collected from the keypad. */
   readonly digits: string;
+  /** A key said that they are a whole number: the next digit begins another one. */
+  readonly digitsAreWhole: boolean;
+  /** Of the caller, by the instruction; empty where it says nothing. */
+  readonly remembered: string;
   /** The caller has heard the disclosure. Whoever plays the sound knows, and sets it. */
   readonly disclosed: boolean;
 }
@@ -68,6 +72,8 @@ export const DIALOGUE_START: DialogueState = {
   nextInterruption: 0,
   nextSilence: 0,
   digits: '',
+  digitsAreWhole: false,
+  remembered: '',
   disclosed: false,
 };
 
@@ -83,7 +89,11 @@ export function dialogueStep(dialogue: Dialogue, state: DialogueState, event: Di
   if (answer.reply === undefined) {
     return { state: answer.state, reply: undefined, disclosure: undefined, isOther };
   }
-  const reply = spoken(answer.reply, { digits: answer.state.digits, ...answer.values });
+  const reply = spoken(answer.reply, {
+    digits: answer.state.digits,
+    remembered: answer.state.remembered,
+    ...answer.values,
+  });
   return {
     state: answer.state,
     reply,
@@ -183,12 +193,16 @@ function pressedKey(text: string): string | undefined {
 function keyAnswer(dialogue: Dialogue, state: DialogueState, key: string): Answer {
   const rule = dialogue.keys.find(({ keys }) => keys.includes(key));
   if (rule === undefined) return { state, reply: dialogue.otherText };
-  const digits = rule.collect === true ? (state.digits + key).slice(-DIGITS_MAX) : state.digits;
-  const { sayWithoutDigits, call, calls, ...rest } = rule;
-  const lacksDigits = digits === '' && sayWithoutDigits !== undefined;
+  const before = state.digitsAreWhole && rule.collect === true ? '' : state.digits;
+  const digits = rule.collect === true ? (before + key).slice(-DIGITS_MAX) : before;
+  const { sayWithoutDigits, callWithoutDigits, call, calls, ...rest } = rule;
+  const lacksDigits = digits === '' && (sayWithoutDigits ?? callWithoutDigits) !== undefined;
+  const kept = rule.clear === true ? '' : digits;
   return {
-    state: { ...state, digits: rule.clear === true ? '' : digits },
-    reply: lacksDigits ? { ...rest, say: sayWithoutDigits } : { ...rest, call, calls },
+    state: { ...state, digits: kept, digitsAreWhole: rule.whole === true },
+    reply: lacksDigits
+      ? { ...rest, say: sayWithoutDigits ?? '', call: callWithoutDigits }
+      : { ...rest, call, calls },
     values: { key, digits },
   };
 }

@@ -68,7 +68,10 @@ const keyRuleSchema = z
     keys: z.string().regex(/^[0-9*#A-D]+$/, 'needs keys out of 0-9 * # A-D'),
     collect: z.boolean().optional(),
     clear: z.boolean().optional(),
+    /** The number is whole: the next digit begins another one. */
+    whole: z.boolean().optional(),
     sayWithoutDigits: sayText.optional(),
+    callWithoutDigits: callSchema.optional(),
   })
   .refine(doesSomething, NOTHING);
 

@@ -47,7 +47,7 @@ export interface RehearsalServiceOptions {
   readonly textDialogue?: Dialogue;
   /** Misbehaviour of the text side; without it the shipped rules. */
   readonly textFaults?: readonly TextFaultRule[];
-  /** By the agent's name: its model is `models/rehearsal-<agent name>`. */
+  /** By the agent's name: its model is `models/rehearsal-<agent name>`, live and in text. */
   readonly dialogues?: ReadonlyMap<string, Dialogue>;
   /** One that is passed in stays open at `close()`. */
   readonly synthesizer?: SpeechSynthesizer;
@@ -70,6 +70,7 @@ export async function startRehearsalService(options: RehearsalServiceOptions): P
   const textDoor = new TextGenerationDoor({
     ...options,
     dialogue: options.textDialogue ?? options.dialogue,
+    dialogueOf: (model) => options.dialogues?.get(agentOf(model)),
     faults: options.textFaults,
   });
   const httpServer = createServer((request, response) => textDoor.receive(request, response));
@@ -215,13 +216,17 @@ class WebSocketRehearsal implements RehearsalService {
 
   #chooseDialogue(model: string): ChosenDialogue {
     const name = model.slice(model.lastIndexOf('/') + 1);
-    const ofAgent = name.startsWith(AGENT_MODEL_PREFIX) ? name.slice(AGENT_MODEL_PREFIX.length) : '';
-    const dialogue = this.#options.dialogues?.get(ofAgent) ?? this.#dialogue;
+    const dialogue = this.#options.dialogues?.get(agentOf(name)) ?? this.#dialogue;
     const connection = (this.#connectionsOf.get(dialogue) ?? 0) + 1;
     this.#connectionsOf.set(dialogue, connection);
     const takesAnySetup = name === MODEL_NAME || name.startsWith(AGENT_MODEL_PREFIX);
     return { dialogue, connection, takesAnySetup };
   }
+}
+
+/** The agent that a model's name stands for; empty for the default dialogue. */
+function agentOf(modelName: string): string {
+  return modelName.startsWith(AGENT_MODEL_PREFIX) ? modelName.slice(AGENT_MODEL_PREFIX.length) : '';
 }
 
 /** Starts the worker now, so that the first caller does not wait until the voices are loaded. */

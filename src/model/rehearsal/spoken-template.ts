@@ -1,5 +1,5 @@
 /**
- * Places in a dialogue's text that are filled when it is spoken: `{key}`, `{digits}`, `{result.status}`, and the named
+ * Places in a dialogue's text that are filled when it is spoken: `{key}`, `{digits}`, `{remembered}`, `{result.status}`, and the named
  * groups of a text rule's expression. The same places may stand in the arguments of a function call.
  */
 
@@ -7,6 +7,8 @@
 export interface TemplateValues {
   readonly key?: string;
   readonly digits?: string;
+  /** What the instruction says is remembered of the caller; may be empty. */
+  readonly remembered?: string;
   readonly result?: unknown;
   /** Named groups of the typed text that matched. */
   readonly groups?: Readonly<Record<string, string | undefined>>;
@@ -15,12 +17,15 @@ export interface TemplateValues {
 const PLACE = /\{([a-z_][\w.]{0,100})\}/gi;
 /** Said where the function's result has no such field. */
 const MISSING = 'unknown';
+/** Said where nothing is remembered. */
+const NOTHING = 'nothing';
 
 /** For the ear: digits one by one ("one zero two", not "a hundred and two"), keys by their names. */
 export function fillSpoken(text: string, values: TemplateValues): string {
   return text.replaceAll(PLACE, (place, name: string) => {
     if (name === 'key') return values.key === undefined ? place : spokenKey(values.key);
     if (name === 'digits') return values.digits === undefined ? place : values.digits.split('').join(' ');
+    if (name === 'remembered') return values.remembered || NOTHING;
     return plainValue(name, values) ?? place;
   });
 }

@@ -5,6 +5,7 @@
  */
 import type { Dialogue } from './dialogue.js';
 import { DIALOGUE_START, dialogueStep, type SpokenReply } from './dialogue-step.js';
+import { rememberedFacts } from './remembered-facts.js';
 import { argumentsFrom, exampleOf, isRecord } from './text-generation-arguments.js';
 import { type ChosenCall, namedCalls } from './text-generation-calls.js';
 import { callsIn, isModel, responsesIn, textOf } from './text-generation-history.js';
@@ -23,7 +24,7 @@ export interface TextAnswer {
 }
 
 export function textAnswer(dialogue: Dialogue, request: GenerateRequest): TextAnswer {
-  const turn = currentTurn(dialogue, request.contents);
+  const turn = currentTurn(dialogue, request);
   const answer = answerTo(dialogue, turn, request);
   const text = isValueWanted(request) ? valueText(request, turn, answer.text) : answer.text;
   if (text === '' || turn.isDisclosed || turn.isExact || isValueWanted(request)) return { ...answer, text };
@@ -66,11 +67,12 @@ function userTurns(contents: readonly TextContent[]): string[] {
   return turns;
 }
 
-function currentTurn(dialogue: Dialogue, contents: readonly TextContent[]): CurrentTurn {
+function currentTurn(dialogue: Dialogue, { contents, systemInstruction }: GenerateRequest): CurrentTurn {
   const isDisclosed = contents.some(
     (content) => isModel(content) && textOf(content).includes(dialogue.disclosure),
   );
-  let state = { ...DIALOGUE_START, disclosed: isDisclosed };
+  const remembered = systemInstruction === undefined ? '' : rememberedFacts(textOf(systemInstruction));
+  let state = { ...DIALOGUE_START, remembered, disclosed: isDisclosed };
   let turn = { text: '', isMeant: false, isExact: false, reply: undefined as SpokenReply | undefined };
   for (const text of userTurns(contents)) {
     const typed = dialogueStep(dialogue, { ...state, disclosed: false }, { type: 'text', text });

@@ -46,6 +46,8 @@ export interface TextGenerationOptions {
   readonly seed?: number | undefined;
   /** Without it the shipped one for text. */
   readonly dialogue?: Dialogue | undefined;
+  /** Of one model's conversations, by the name in the path. */
+  readonly dialogueOf?: (model: string) => Dialogue | undefined;
   /** Without them the shipped ones, each at words that nobody writes by chance. */
   readonly faults?: readonly TextFaultRule[] | undefined;
 }
@@ -126,7 +128,7 @@ export class TextGenerationDoor {
       request,
       model,
       responseId: `rehearsal-${this.#answered}`,
-      answer: textAnswer(this.#dialogue, request),
+      answer: textAnswer(this.#options.dialogueOf?.(model) ?? this.#dialogue, request),
       promptTokenCount: promptTokens(request),
       random,
       fault: rule?.fault,

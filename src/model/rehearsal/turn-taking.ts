@@ -6,7 +6,7 @@
 import type { Clock, Timer } from '../../clock.js';
 import { REHEARSAL_CALL_CHAIN_MAX, REHEARSAL_WAITING_MAX } from './rehearsal-limits.js';
 import type { Log } from '../../observe/log.js';
-import type { FunctionResponseFrame, LiveSetupFrame } from './client-frame.js';
+import { type FunctionResponseFrame, type LiveSetupFrame, textOfContent } from './client-frame.js';
 import type { Dialogue, DialogueCall } from './dialogue.js';
 import {
   DIALOGUE_START,
@@ -21,6 +21,7 @@ import type { Chaos, PointMisbehaviour } from './misbehaviour.js';
 import type { ModelProfile } from './model-profile.js';
 import { ModelTurn } from './model-turn.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
+import { rememberedFacts } from './remembered-facts.js';
 import type { SeededRandom } from './seeded-random.js';
 import type { TokenMeter } from './token-meter.js';
 import type { TurnListener } from './turn-detector.js';
@@ -75,7 +76,8 @@ export class TurnTaking implements TurnListener {
   constructor(deps: TurnTakingDeps) {
     this.#deps = deps;
     this.#begunMs = deps.clock.nowMs();
-    this.#state = deps.state ?? DIALOGUE_START;
+    const remembered = rememberedFacts(textOfContent(deps.setup.systemInstruction));
+    this.#state = { ...(deps.state ?? DIALOGUE_START), remembered };
     this.#stateBeforeTurn = this.#state;
     this.#openCalls = new OpenCalls(deps.clock, (call) => this.#callForgotten(call));
   }

@@ -8,6 +8,7 @@ import {
   dialogueStep,
 } from '../../../src/model/rehearsal/dialogue-step.js';
 import { parseDialogue, readDialogue } from '../../../src/model/rehearsal/dialogue.js';
+import { rememberedFacts } from '../../../src/model/rehearsal/remembered-facts.js';
 
 const dialogue = readDialogue();
 
@@ -162,5 +163,83 @@ describe('dialogue data', () => {
     expect(() => readDialogue(new URL('file:///nowhere/missing.json'))).toThrow(
       /missing\.json cannot be read/,
     );
+  });
+});
+
+describe('a number that is pressed', () => {
+  const call = (name: string) => ({ name, args: { id: '{digits}' } });
+  const keypad = parseDialogue(
+    {
+      disclosure: 'I rehearse.',
+      turns: [{ say: 'Hello.' }],
+      interruptions: [{ say: 'Go on.' }],
+      otherText: { say: 'What?' },
+      keys: [
+        { keys: '0123456789', collect: true, say: '{key}.' },
+        { keys: '#', whole: true, call: call('look_up'), callWithoutDigits: { name: 'ask_human' } },
+        { keys: '*', clear: true, call: call('refund'), sayWithoutDigits: 'Digits first.' },
+      ],
+    },
+    'keypad.rehearsal.json',
+  );
+  const pressed = (keys: string) => {
+    let state = DIALOGUE_START;
+    return keys.split('').flatMap((name) => {
+      const step = dialogueStep(keypad, state, key(name));
+      state = step.state;
+      const said = name === '*' && step.reply?.say ? [[step.reply.say]] : [];
+      return [...said, ...(step.reply?.calls ?? []).map((one) => [one.name, one.args['id']])];
+    });
+  };
+
+  it('stands for the keys behind it once it is whole, and the next digit begins another one', () => {
+    expect(pressed('12#*')).toEqual([
+      ['look_up', '12'],
+      ['refund', '12'],
+    ]);
+    expect(pressed('12#34#')).toEqual([
+      ['look_up', '12'],
+      ['look_up', '34'],
+    ]);
+    expect(pressed('12##')).toEqual([
+      ['look_up', '12'],
+      ['look_up', '12'],
+    ]);
+  });
+
+  it('has a call and a sentence for when there is none', () => {
+    expect(pressed('#')).toEqual([['ask_human', undefined]]);
+    expect(pressed('12#**#')).toEqual([
+      ['look_up', '12'],
+      ['refund', '12'],
+      ['Digits first.'],
+      ['ask_human', undefined],
+    ]);
+  });
+});
+
+describe('what is remembered of the caller', () => {
+  const instruction = [
+    'Serve.',
+    'This is what you remember of this caller from earlier calls; it may be out of date:',
+    '- "caller" "prefers mornings"',
+    '- "Max" "dog of" "caller"',
+    '',
+    '- not a fact',
+  ].join('\n');
+
+  it('is read in the instruction', () => {
+    expect(rememberedFacts(instruction)).toBe('caller prefers mornings, Max dog of caller');
+    expect(rememberedFacts('Serve.')).toBe('');
+  });
+
+  it('is spoken, and nothing where nothing is', () => {
+    const asked = { otherText: { say: 'I know: {remembered}.' }, disclosure: 'I rehearse.' };
+    const lines = { ...asked, turns: [{ say: 'Hello.' }], interruptions: [{ say: 'Go on.' }] };
+    const recalling = parseDialogue(lines, 'recalling.rehearsal.json');
+    const said = (remembered: string) =>
+      dialogueStep(recalling, { ...DIALOGUE_START, remembered }, text('Well?')).reply?.say;
+    expect(said('caller prefers mornings')).toBe('I know: caller prefers mornings.');
+    expect(said('')).toBe('I know: nothing.');
   });
 });

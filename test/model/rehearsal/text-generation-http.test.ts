@@ -6,6 +6,7 @@ import {
   REHEARSAL_PAYLOAD_MAX_BYTES,
   REHEARSAL_TEXT_REQUESTS_MAX,
 } from '../../../src/model/rehearsal/rehearsal-limits.js';
+import { parseDialogue } from '../../../src/model/rehearsal/dialogue.js';
 import { TextGenerationDoor } from '../../../src/model/rehearsal/text-generation-door.js';
 import { startRehearsalService } from '../../../src/model/rehearsal/rehearsal-service.js';
 import { silentLog } from '../../../src/observe/log.js';
@@ -295,5 +296,26 @@ describe('the rehearsal service', () => {
     await service.close();
     expect(await failed).toMatch(/fetch failed|terminated/);
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('answers each agent’s conversations from its own dialogue, with what is remembered', async () => {
+    const turns = [{ say: 'This is the desk. I remember {remembered}.' }];
+    const other = {
+      disclosure: 'I rehearse.',
+      interruptions: [{ say: 'Go on.' }],
+      otherText: { say: 'What?' },
+    };
+    const service = await startRehearsalService({
+      clock,
+      log: silentLog,
+      dialogues: new Map([['desk', parseDialogue({ ...other, turns }, 'desk.rehearsal.json')]]),
+      synthesizer: { speak: () => Promise.resolve(new Int16Array()), close: () => Promise.resolve() },
+    });
+    const told = 'This is what you remember of this caller:\n- "caller" "drinks tea"';
+    const asked = { ...HELLO, systemInstruction: { parts: [{ text: told }] } };
+    const of = (model: string) => soon(clock, post(service.url + PATH.replace(TEXT_MODEL, model), asked));
+    expect((await of('rehearsal-desk')).body).toContain('This is the desk. I remember caller drinks tea.');
+    expect((await of('rehearsal-other')).body).toContain('I am a rehearsal model');
+    await service.close();
   });
 });

@@ -1,0 +1,120 @@
+/**
+ * All turns of the probe with one agent, in both modes at once: a server in this process for it alone, on a database of its own
+ * that is gone afterwards.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Clock } from '../clock.js';
+import { readConfig } from '../config.js';
+import { errorText } from '../errors.js';
+import type { Log } from '../observe/log.js';
+import { type RunningServer, startServer } from '../server.js';
+import { type Answer, ask, PROBE_MODES, type ProbeMode } from './probe-conversation.js';
+import type { ProbeTurn } from './probe-turns.js';
+
+export interface ProbeResult {
+  readonly agent: string;
+  readonly mode: ProbeMode;
+  readonly turn: string;
+  readonly passed: boolean;
+  /** What is wrong; empty where nothing is. */
+  readonly fault: string;
+  /** Functions and what each came to. */
+  readonly calls: readonly { readonly name: string; readonly answer: 'result' | 'error' }[];
+  readonly durationMs: number;
+}
+
+export interface ProbeRunOptions {
+  readonly agent: string;
+  readonly turns: readonly ProbeTurn[];
+  /** Of the environment only what says which model answers. */
+  readonly model: Readonly<Record<string, string>>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** In the order of the turns. Rejects with a ConfigError where no such server can be started. */
+export async function probeAgent(options: ProbeRunOptions): Promise<readonly ProbeResult[]> {
+  const { agent, turns, model, clock, log } = options;
+  const folder = mkdtempSync(join(tmpdir(), 'earshot-probe-'));
+  let server: RunningServer | undefined;
+  try {
+    const config = readConfig({
+      ...model,
+      AGENT: agent,
+      PORT: '0',
+      DATA_DIR: folder,
+      DATABASE_URL: `sqlite:${join(folder, 'probe.db')}`,
+    });
+    server = await startServer(config, { clock, log });
+    const at = { url: server.url, app: server.agent, isRehearsal: config.gemini === undefined, clock };
+    const asked = turns.flatMap((turn) => PROBE_MODES.map((mode) => probeTurn(turn, mode, at)));
+    return await Promise.all(asked);
+  } finally {
+    await server?.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface At {
+  readonly url: string;
+  readonly app: string;
+  readonly isRehearsal: boolean;
+  readonly clock: Clock;
+}
+
+/** Never rejects. */
+async function probeTurn(turn: ProbeTurn, mode: ProbeMode, at: At): Promise<ProbeResult> {
+  const { clock, isRehearsal } = at;
+  const begunMs = clock.nowMs();
+  const answers: Answer[] = [];
+  let fault: string | undefined;
+  try {
+    for (const [index, { text, calls }] of turn.says.entries()) {
+      // A user of its own for each turn, so that nothing is remembered from another.
+      const userId = `probe, ${mode}, ${turn.name}`;
+      const answer = await ask(
+        { ...at, userId, sessionId: `${userId}, ${index + 1}`, text, calls },
+        mode,
+        clock,
+      );
+      answers.push(answer);
+      fault ??= calledWrongly(answer, calls, isRehearsal);
+    }
+    if (isRehearsal) fault ??= turn.fault?.(answers);
+  } catch (error) {
+    fault ??= errorText(error);
+  }
+  const calls = answers.flatMap(({ responses }) =>
+    responses.map(
+      ({ name, response }) => ({ name, answer: 'error' in response ? 'error' : 'result' }) as const,
+    ),
+  );
+  const durationMs = Math.round(clock.nowMs() - begunMs);
+  return {
+    agent: turn.agent,
+    mode,
+    turn: turn.name,
+    passed: fault === undefined,
+    fault: fault ?? '',
+    calls,
+    durationMs,
+  };
+}
+
+/** The rehearsal calls what its dialogue says and nothing else; a real model may look twice. */
+function calledWrongly(
+  { responses, text }: Answer,
+  calls: readonly string[],
+  isRehearsal: boolean,
+): string | undefined {
+  const left = responses.map(({ name }) => name);
+  for (const name of calls) {
+    const at = left.indexOf(name);
+    if (at < 0) return `${name} was not called and answered`;
+    left.splice(at, 1);
+  }
+  if (isRehearsal && left.length > 0) return `${left.join(', ')} was called, too`;
+  return text.trim() === '' ? 'nothing was said' : undefined;
+}

@@ -1,0 +1,87 @@
+/** The probe as its own process, against the rehearsal; and what it says where something is wrong. */
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../src/clock.js';
+import { silentLog } from '../src/observe/log.js';
+import { type ProbeResult, probeAgent } from '../src/probe/probe-run.js';
+import { PROBE_TURNS } from '../src/probe/probe-turns.js';
+
+// The rehearsal speaks in real time.
+vi.setConfig({ testTimeout: 180_000 });
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+interface Ran {
+  readonly code: number | null;
+  readonly output: string;
+  readonly errors: string;
+}
+
+function run(...args: string[]): Promise<Ran> {
+  const child = spawn(process.execPath, ['dist/probe-command.js', ...args], {
+    cwd: ROOT,
+    env: { PATH: process.env['PATH'] ?? '', MODEL: 'rehearsal' },
+  });
+  let [output, errors] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, output, errors })));
+}
+
+describe('npm run probe', () => {
+  it('asks every agent that ships, whole and live, and all of it passes', async () => {
+    const { code, output, errors } = await run('--json');
+    const results = output
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as ProbeResult);
+    expect(results.filter(({ passed }) => !passed)).toEqual([]);
+    expect(results.map(({ agent, turn, mode }) => [agent, turn, mode])).toEqual(
+      PROBE_TURNS.flatMap(({ agent, name }) => ['run', 'live'].map((mode) => [agent, name, mode])),
+    );
+    expect([code, errors]).toEqual([0, '']);
+  });
+
+  it.each([
+    [['--agent', 'nobody'], 'concierge, support'],
+    [['--agents'], '--agents'],
+  ])('refuses %j with exit 78, naming what is wrong', async (args, named) => {
+    const { code, output, errors } = await run(...args);
+    expect([code, output]).toEqual([78, '']);
+    expect(errors).toContain(named);
+  });
+
+  it('tells how it is used', async () => {
+    expect(await run('--help')).toMatchObject({ code: 0, output: expect.stringContaining('npm run probe') });
+  });
+});
+
+describe('a turn that goes wrong', () => {
+  it('is told with what is wrong, and the others are asked all the same', async () => {
+    const weather = { text: 'What is the weather in London?', calls: ['get_weather'] };
+    const turns = [
+      { agent: 'concierge', name: 'as it should be', says: [weather] },
+      { agent: 'concierge', name: 'not called', says: [{ ...weather, calls: ['get_time'] }] },
+      { agent: 'concierge', name: 'called, too', says: [{ ...weather, calls: [] }] },
+      { agent: 'concierge', name: 'said wrongly', says: [weather], fault: () => 'it is about London' },
+      { agent: 'concierge', name: 'refused', says: [{ text: ' ', calls: [] }] },
+    ];
+    const options = {
+      agent: 'concierge',
+      turns,
+      model: { MODEL: 'rehearsal' },
+      clock: systemClock,
+      log: silentLog,
+    };
+    const results = (await probeAgent(options)).filter(({ mode }) => mode === 'run');
+    expect(results.map(({ passed }) => passed)).toEqual([true, false, false, false, false]);
+    expect(results.map(({ fault }) => fault)).toEqual([
+      '',
+      'get_time was not called and answered',
+      'get_weather was called, too',
+      'it is about London',
+      expect.stringContaining('POST /run: HTTP 400'),
+    ]);
+    expect(results[0]?.calls).toEqual([{ name: 'get_weather', answer: 'result' }]);
+  });
+});
