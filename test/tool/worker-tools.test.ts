@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -12,8 +12,10 @@ import {
   TOOL_ERROR_MAX_CHARS,
   TOOL_WORKER_CALLS_WAITING_MAX,
   TOOL_WORKER_EVENTS_MAX_CHARS,
+  TOOL_WORKER_NICENESS,
   TOOL_WORKER_PRINTED_MAX_CHARS,
   TOOL_WORKER_TAKE_MAX_MS,
+  TOOL_WORKERS_CLOSE_MAX_MS,
   TOOL_WORKERS_MAX,
 } from '../../src/tool-limits.js';
 import type { WorkerOutcome, WorkerRun } from '../../src/tool/worker-call.js';
@@ -229,6 +231,13 @@ describe('a worker tool', () => {
     expect(log.publicText).not.toContain('to the author');
   });
 
+  it.runIf(process.platform === 'linux')('gives way to the loop of the server', async () => {
+    const own = getPriority();
+    const { result } = await tools.run(runOf('rank'));
+    expect(result).toBe(Math.max(own, TOOL_WORKER_NICENESS));
+    expect(getPriority()).toBe(own);
+  });
+
   it.each([
     ['no module', runOf('sum', {}, { module: join(folder, 'nowhere.ts') }), /there is no agent module at/],
     ['no tool', runOf('subtract'), /has no worker tool subtract$/],
@@ -379,6 +388,24 @@ describe('all workers', () => {
       new Set(['Error: the server is closing', 'NothingDone: the server is closing']),
     );
     await expect(all.run(runOf('sum', { numbers: [] }))).rejects.toThrow('the server is closing');
+  });
+
+  it('are not waited for without end where a system call holds one', async () => {
+    const closeAtOnce: Clock = {
+      ...systemClock,
+      setTimer: (delayMs, fire) =>
+        systemClock.setTimer(delayMs === TOOL_WORKERS_CLOSE_MAX_MS ? 0 : delayMs, fire),
+    };
+    const all = new WorkerTools({ clock: closeAtOnce, log });
+    const [begun, end] = [newFile(), newFile()];
+    const blocked = all.run(runOf('block', { begun, end })).then(() => 'it ended', String);
+    await waitUntil('the tool to begin', () => existsSync(begun));
+    await all.close();
+    expect(await blocked).toBe('Error: the server is closing');
+    expect(all.counts()).toEqual({ workers: 1, running: 0, waiting: 0 });
+    expect(warnings()).toContain('worker threads of tools do not end');
+    writeFileSync(end, '');
+    await waitUntil('the thread to end', () => all.counts().workers === 0);
   });
 
   it('are not asked for a call that was withdrawn before', async () => {
