@@ -94,6 +94,9 @@ export const TOOL_WORKER_CALLS_WAITING_MAX = 64;
 /** JavaScript heap of each: a report over some hundred thousand rows, and four of them beside a server of 200 MB. Buffers
  * are outside of it. */
 export const TOOL_WORKER_HEAP_MAX_MB = 256;
+/** On Linux, where it is a thread's own. With four of them busy on two cores, the loop that sends sound then waits a fifth as
+ * long for a core: `docs/performance.md`. */
+export const TOOL_WORKER_NICENESS = 10;
 /** The newest events that go with a call, as JSON. More would cost the loop that sends sound milliseconds a call. */
 export const TOOL_WORKER_EVENTS_MAX_CHARS = 256_000;
 /** What a call changed of the state, as JSON; read by the loop that sends sound. */
