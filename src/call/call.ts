@@ -369,6 +369,7 @@ export class Call {
   #onModelReady(model: LiveConnection): void {
     this.guard(() => {
       this.#conversation.attachModel(model);
+      this.#functionCalls.onModelReady();
       this.post({ type: 'modelReady' });
     });
   }

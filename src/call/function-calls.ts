@@ -106,6 +106,12 @@ export class FunctionCalls {
     this.#hold();
   }
 
+  /** Another connection to the model. */
+  onModelReady(): void {
+    this.#calls.forgetIds();
+    this.#hold();
+  }
+
   /** The caller has said or done something new. */
   onCallerTurn(): void {
     this.#calls.onCallerTurn();

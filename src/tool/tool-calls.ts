@@ -159,6 +159,11 @@ export class ToolCalls {
     }
   }
 
+  /** Another connection to the model gives out ids anew. */
+  forgetIds(): void {
+    this.#seen.clear();
+  }
+
   /** The caller has said something new: the same call may be meant anew. */
   onCallerTurn(): void {
     this.#emptyThisTurn.clear();
