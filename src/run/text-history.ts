@@ -14,16 +14,16 @@ const AGENT_BEGAN: TextContent = { role: 'user', parts: [{ text: 'The conversati
 export function historyOf(events: readonly Event[]): TextContent[] {
   const contents: TextContent[] = [];
   const responses = lastResponses(events);
-  const called = new Set(events.flatMap((event) => functionCalls(event).map(({ id = '' }) => id)));
+  const called = new Set(events.flatMap((event) => functionCalls(event).map((call) => nameOf(event, call))));
   const told = new Set<string>();
   for (const event of events) {
     const { role = event.author === 'user' ? 'user' : 'model', parts = [] } = event.content ?? {};
     if (event.partial === true) continue;
     const kept = parts.flatMap((part): TextPart[] => {
-      const id = part.functionResponse?.id ?? '';
       if (part.functionCall !== undefined)
         return responses.has(part.functionCall.id ?? '') ? [{ ...part }] : [];
       if (part.functionResponse === undefined) return [{ ...part }];
+      const id = nameOf(event, part.functionResponse);
       if (told.has(id) || !called.has(id)) return [];
       told.add(id);
       return [{ functionResponse: responses.get(id) }];
@@ -45,8 +45,13 @@ export function historyOf(events: readonly Event[]): TextContent[] {
 function lastResponses(events: readonly Event[]): ReadonlyMap<string, FunctionResponse> {
   const responses = new Map<string, FunctionResponse>();
   for (const event of events)
-    for (const response of functionResponses(event)) responses.set(response.id ?? '', response);
+    for (const response of functionResponses(event)) responses.set(nameOf(event, response), response);
   return responses;
+}
+
+/** Ids are those of one run: another may give them out again. */
+function nameOf({ invocationId }: Event, { id = '' }: { readonly id?: string }): string {
+  return `${invocationId} ${id}`;
 }
 
 function hasCalls(parts: readonly TextPart[]): boolean {
