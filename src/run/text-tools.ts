@@ -34,6 +34,7 @@ export class TextTools {
           log.info({ chars: text.length }, 'a tool of a run in text has more to say: nobody hears it'),
         forgetUpdate: () => {},
         endInvocation: () => {
+          events.endedByTool();
           this.#isOver = true;
         },
         enter: (happens) => happens(),

@@ -144,6 +144,11 @@ export class ToolCalls {
     return group.done;
   }
 
+  /** Resolves when nothing is being carried out any more, or the run is over. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.#open.values()].map(({ group }) => group.done));
+  }
+
   /** The model does not want them any more. What they have done by then is told when it is known. */
   withdraw(ids: readonly string[]): void {
     const withdrawn = ids.flatMap((id) => {
