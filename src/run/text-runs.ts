@@ -23,7 +23,7 @@ import { RunMetrics } from './run-metrics.js';
 import { StoredFirst } from './stored-first.js';
 import { declarationOf } from '../tool/agent-tools.js';
 import type { ToolRuns } from '../tool/tool-runs.js';
-import { OVERDUE, runText, streamOutcome, type TextOutcome } from './text-run.js';
+import { OVERDUE, runText, type TextOutcome } from './text-run.js';
 import { TextTools } from './text-tools.js';
 
 export interface TextRunRequest {
@@ -213,6 +213,7 @@ export class TextRuns {
         message,
         functionDeclarations: (agent.tools ?? []).map(declarationOf),
         answer: (calls, parts) => tools.answer(calls, parts),
+        close: () => tools.close(),
         limits: agent.runConfig?.limits,
         generate,
         events,
@@ -220,8 +221,6 @@ export class TextRuns {
       signal,
     );
     signal.removeEventListener('abort', stopTools);
-    await tools.close();
-    events.over(streamOutcome(outcome, signal));
     await teller.told;
     if (outcome === 'stopped') {
       const msg = teller.openMsg ?? 'stopped';
