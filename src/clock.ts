@@ -51,6 +51,21 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
   });
 }
 
+/** Resolves when `work` has settled, either way, or after `maxMs`: true if it was the work. */
+export async function within(clock: Clock, maxMs: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: Timer | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = clock.setTimer(maxMs, () => resolve(false));
+  });
+  const done = work.then(
+    () => true,
+    () => true,
+  );
+  const isDone = await Promise.race([done, late]);
+  timer?.cancel();
+  return isDone;
+}
+
 /** Resolves in the event loop's next turn, when what was begun in this one has had its callbacks. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {

@@ -17,6 +17,7 @@ export const ERROR_CODES = {
   sound_file_invalid: { retryable: false, told: 'operator' },
   run_conflict: { retryable: true, told: 'nobody' },
   run_refused: { retryable: true, told: 'nobody' },
+  server_draining: { retryable: true, told: 'nobody' },
   fixture_invalid: { retryable: false, told: 'operator' },
   phone_failed: { retryable: true, told: 'operator' },
   store_failed: { retryable: true, told: 'operator' },

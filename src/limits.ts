@@ -199,9 +199,11 @@ export const HANG_UP_MAX_MS = 8_000;
 export const MAILBOX_MAX = 1_000;
 /** Ended calls kept in memory for `GET /calls/:callSid` and `/twilio/after`. */
 export const ENDED_CALLS_MAX = 500;
+/** What was said in them goes after a day, or when it is deleted: a deletion by another process is not told to this one. */
+export const ENDED_WORDS_KEPT_MS = 24 * 60 * 60_000;
 /** Text kept of one call's transcript: two hours of talk. Kept ended calls hold at most 60 MB. */
 export const TRANSCRIPT_MAX_CHARS = 60_000;
-/** A draining server lets running calls go on for this long. */
+/** A draining server lets running calls and text runs go on for this long. */
 export const DRAIN_MAX_MS = 5 * 60_000;
 /** One REST request to cut the line, and how often it is tried: a lost one leaves time for the next. */
 export const HANG_UP_ATTEMPT_MAX_MS = 3_000;
@@ -329,8 +331,15 @@ export const STORE_RETRY_FIRST_MS = 100;
 export const STORE_RETRY_MAX_MS = 2_000;
 /** An event that could not be stored for this long is given up; a database's restart takes less. */
 export const STORE_PATIENCE_MS = 60_000;
+/** What follows on a message that nobody has seen waits this long for the store: longer than a disk takes to write, too short
+ * for a reader to see an answer begin late. */
+export const STORE_PLACE_WAIT_MS = 200;
+/** Items of one run that wait so; more do not wait. */
+export const PLACE_HELD_MAX = 64;
 /** While the store has been silent for this long, whoever watches is told: longer than a busy disk, shorter than a caller's turn. */
 export const STORE_SILENCE_TOLD_MS = 2_000;
+/** A server that starts waits this long for a database that is not up yet; a container's is within seconds. */
+export const STORE_START_MAX_MS = 30_000;
 /** Closing waits this long for events that are not stored yet. */
 export const STORE_CLOSE_MAX_MS = 10_000;
 
@@ -338,6 +347,12 @@ export const STORE_CLOSE_MAX_MS = 10_000;
 
 /** An agent module may take this long to load. */
 export const AGENT_LOAD_MAX_MS = 20_000;
+/** At the closing, what is stored is told within this time: a commit takes milliseconds, and a database may be away. */
+export const CLOSE_TOLD_MAX_MS = 3_000;
+/** What was told then has this long to be read; whoever reads slower is cut. */
+export const CLOSE_SENT_MAX_MS = 2_000;
+/** A second signal leaves this much for cutting, telling and writing; then the process ends. */
+export const HURRIED_CLOSE_MAX_MS = 8_000;
 /** Headers of a request, and the whole request, must have come within these; half-sent ones are closed. */
 export const HTTP_HEADERS_MAX_MS = 10_000;
 export const HTTP_REQUEST_MAX_MS = 15_000;
@@ -386,19 +401,13 @@ export const CALL_SERVER_READY_MAX_MS = 30_000;
 export const CALL_SERVER_STOP_MAX_MS = 10_000;
 
 assert(PLAYOUT_LEAD_MS % PLAYOUT_MESSAGE_MS === 0, 'the lead is a whole number of messages');
-assert(
-  PLAYOUT_LEAD_MS - PLAYOUT_BATCH_MS - PLAYOUT_EARLY_MS >= 100,
-  'a batch is due with time in hand for a late timer',
-);
+assert(PLAYOUT_LEAD_MS - PLAYOUT_BATCH_MS - PLAYOUT_EARLY_MS >= 100, 'a timer may be late for a batch');
 assert(MARK_INTERVAL_MS % PLAYOUT_MESSAGE_MS === 0, 'a mark follows a whole number of messages');
 assert(PLAYOUT_MESSAGE_MS % FRAME_MS === 0, 'a message is a whole number of frames');
 assert(PLAYOUT_LEAD_MS >= 100 && PLAYOUT_LEAD_MS <= 200, 'the lead rides out timers and clears at once');
 assert(3 * CARRIER_PING_INTERVAL_MS <= CARRIER_SILENCE_MAX_MS, 'three pings before the watchdog bites');
 assert(HANG_UP_ATTEMPT_MAX_MS < HANG_UP_MAX_MS, 'a lost hang-up request leaves time for another');
-assert(
-  LAG_ROOM_MS < LAG_FULL_MS && LAG_FULL_MS < PLAYOUT_LEAD_MS,
-  'late is noticed before the caller hears it',
-);
+assert(LAG_ROOM_MS < LAG_FULL_MS && LAG_FULL_MS < PLAYOUT_LEAD_MS, 'lag is noticed before it is heard');
 assert(CUT_MAX_MS > HANG_UP_MAX_MS, 'REST has its time before the socket is cut');
 assert(FAREWELL_START_MAX_MS < FAREWELL_MAX_MS, 'a farewell begins before it must end');
 assert(
@@ -420,14 +429,8 @@ assert(
 assert(MODEL_BUFFERED_MAX_BYTES < MODEL_UNSENT_MAX_BYTES, 'sound is held back long before the socket is cut');
 assert(MARKS_UNRETURNED_MAX * MARK_INTERVAL_MS >= 60_000, 'a minute of sound keeps its marks');
 assert(PHONE_CATCH_UP_MAX_MS / FRAME_MS < CARRIER_MESSAGES_PER_SECOND_MAX, 'catching up is no flood');
-assert(
-  2 * WEB_SOUND_UNSENT_MAX_BYTES <= WIRE_SOCKET_UNSENT_MAX_BYTES,
-  'sound stops before it keeps frames waiting',
-);
-assert(
-  (4 / 3) * WEB_IMAGE_MAX_BYTES < WEB_PAYLOAD_MAX_BYTES,
-  'the largest picture fits into the largest message',
-);
+assert(2 * WEB_SOUND_UNSENT_MAX_BYTES <= WIRE_SOCKET_UNSENT_MAX_BYTES, 'sound keeps no frame waiting');
+assert((4 / 3) * WEB_IMAGE_MAX_BYTES < WEB_PAYLOAD_MAX_BYTES, 'the largest picture fits into a message');
 assert(2 * WIRE_HEARTBEAT_MS < WIRE_UNREAD_MAX_MS, 'a watcher that is cut has let several heartbeats pass');
 assert(
   WIRE_HISTORY_MAX_CHARS < WIRE_LOG_MAX_CHARS && WIRE_BATCH_MAX_CHARS < WIRE_LOG_MAX_CHARS,
@@ -438,6 +441,8 @@ assert(
   'the largest event fits into a page and into a batch',
 );
 assert(EVENT_PAGE_MAX_BYTES <= SESSION_EVENTS_MAX_BYTES, 'a page is no more than a session');
+assert(CLOSE_TOLD_MAX_MS + CLOSE_SENT_MAX_MS < HURRIED_CLOSE_MAX_MS, 'a hurried closing still tells');
+assert(TEXT_RUN_MAX_MS <= DRAIN_MAX_MS, 'a text run that had begun before a drain ends within it');
 assert(
   4 * Math.max(TEXT_HISTORY_MAX_CHARS, WEB_HISTORY_MAX_CHARS, WIRE_HISTORY_MAX_CHARS) <= HISTORY_READ.bytes &&
     HISTORY_READ.bytes < SESSION_EVENTS_MAX_BYTES &&
@@ -454,6 +459,7 @@ assert(
   POSTGRES_STATEMENT_MAX_MS < POSTGRES_ANSWER_MAX_MS,
   'PostgreSQL says itself that a statement took too long',
 );
+assert(STORE_PLACE_WAIT_MS < STORE_SILENCE_TOLD_MS, 'an answer goes on before the store is called silent');
 assert(
   SQLITE_STATEMENT_MAX_MS < STORE_PATIENCE_MS && POSTGRES_ANSWER_MAX_MS < STORE_PATIENCE_MS,
   'an event outlives one failed try',

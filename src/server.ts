@@ -22,6 +22,7 @@ import { startRehearsalService } from './model/rehearsal/rehearsal-service.js';
 import type { GenerateText } from './model/text-model.js';
 import type { Log } from './observe/log.js';
 import { PACKAGE_ROOT, packageVersion } from './package-root.js';
+import { awaitStore } from './store/await-store.js';
 import { EventWriter } from './store/event-writer.js';
 import { openStore } from './store/open-store.js';
 import { buildSwitchboard } from './switchboard.js';
@@ -32,9 +33,9 @@ export interface RunningServer {
   readonly url: string;
   /** The name of the agent that answers where no other is asked for. */
   readonly agent: string;
-  /** Takes no more calls and resolves when the running ones are over. */
+  /** Takes no more calls and runs, and resolves when the running ones are over. */
   drain(): Promise<void>;
-  /** Cuts whatever is left and closes everything. */
+  /** Cuts whatever is left, tells those who watch, writes what is committed and closes everything. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -64,7 +65,7 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     log,
   });
   const model = await openModel(config, deps, agents);
-  const store = await openStore(config.DATABASE_URL, { clock, log });
+  const store = await awaitStore(() => openStore(config.DATABASE_URL, { clock, log }), { clock, log });
   const writer = new EventWriter({ store, clock, log });
   const recordings = openRecordings(config, { ...deps, model, agents });
   const switchboard = buildSwitchboard({
@@ -78,21 +79,23 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     log,
   });
   await listen(switchboard.http, config);
+  const close = async (): Promise<void> => {
+    await switchboard.close();
+    await recordings?.close();
+    await writer.close();
+    await store.close();
+    await model.close();
+  };
+  let closed: Promise<void> | undefined;
   return {
     url: addressOf(switchboard.http),
     agent: agents.default.name,
     async drain() {
       const hadCalls = switchboard.calls.counts()['calls'] !== 0;
-      await switchboard.calls.drain();
+      await switchboard.drain();
       if (hadCalls) await sleep(clock, DRAIN_LINGER_MS);
     },
-    async close() {
-      await switchboard.close();
-      await recordings?.close();
-      await writer.close();
-      await store.close();
-      await model.close();
-    },
+    close: () => (closed ??= close()),
   };
 }
 

@@ -11,22 +11,32 @@ import { CallRegistry } from './call/call-registry.js';
 import { END_REASONS } from './call/end-reason.js';
 import { LagAdmission } from './call/lag-admission.js';
 import { loadPrompts } from './call/prompts.js';
-import type { Clock } from './clock.js';
+import { type Clock, within } from './clock.js';
 import type { Config } from './config.js';
+import { OpenResponses } from './console/open-responses.js';
 import { createErrorHandler, createOperationsApi } from './console/operations-api.js';
 import type { RunDoor } from './console/run-api.js';
 import { createUpgradeDoor } from './console/upgrade-door.js';
 import { errorText } from './errors.js';
-import { HTTP_CHECK_INTERVAL_MS, HTTP_HEADERS_MAX_MS, HTTP_REQUEST_MAX_MS } from './limits.js';
+import {
+  CLOSE_SENT_MAX_MS,
+  CLOSE_TOLD_MAX_MS,
+  HTTP_CHECK_INTERVAL_MS,
+  HTTP_HEADERS_MAX_MS,
+  HTTP_REQUEST_MAX_MS,
+} from './limits.js';
 import { createOpenLive } from './live-runs.js';
 import type { ConnectLive } from './model/live-connection.js';
 import type { GenerateText } from './model/text-model.js';
 import { safeObserver } from './observe/call-observer.js';
 import type { Log } from './observe/log.js';
 import { type Metrics, createMetrics } from './observe/metrics.js';
+import type { RunMode, RunObserver } from './observe/run-observer.js';
 import { packageVersion } from './package-root.js';
+import { forgettingStore } from './run/forgetting-store.js';
+import { RunMetrics } from './run/run-metrics.js';
 import { Runs } from './run/runs.js';
-import { TextRuns } from './run/text-runs.js';
+import { TextRuns, type TextRunsOptions } from './run/text-runs.js';
 import type { EventWriter } from './store/event-writer.js';
 import type { SessionKey, Store } from './store/store.js';
 import type { CallControl } from './telephony/call-control.js';
@@ -62,38 +72,26 @@ export interface Switchboard {
   /** Not listening yet. */
   readonly http: Server;
   readonly calls: CallRegistry;
-  /** Cuts whatever is left and closes everything. */
+  /** Takes no new calls, conversations and text runs, and resolves when those that go on are over, or were cut after DRAIN_MAX_MS. */
+  drain(): Promise<void>;
+  /** Cuts whatever is left, tells those who watch once it is stored, and closes everything. */
   close(): Promise<void>;
 }
 
 export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
-  const { config, agents, model, callControl, openTap, onRun, keeping, clock, log } = options;
+  const { config, agents, keeping, clock, log } = options;
   const metrics = createSwitchboardMetrics(options);
   const admission = new LagAdmission({ clock, lagMs: () => metrics.loopLagMs() });
   const runs = new Runs({ writer: keeping?.writer ?? FORGETFUL, clock, log });
   keeping?.writer.watchLosses(({ error }) => metrics.eventsLost.inc({ reason: error.code }));
-  const textRuns = keeping && createTextRuns(keeping, { agents, runs, metrics, clock, log });
+  const observerOf = (mode: RunMode): RunObserver =>
+    safeObserver(metrics.runObserver(mode), () => metrics.observerFaults.inc());
+  const textRuns = keeping && createTextRuns(keeping, { agents, runs, observerOf, clock, log });
   const calls = new CallRegistry({
     agents,
     callsMax: config.MAX_CALLS,
     overloaded: () => admission.isFull,
-    deps: {
-      clock,
-      log,
-      observer: safeObserver(metrics.observer, () => metrics.observerFaults.inc()),
-      connectLive: model.connectLive,
-      callControl,
-      prompts: loadPrompts(),
-      modelName: model.name,
-      ...(openTap && { openTap }),
-      openRun: (call, run, history) => {
-        runs.followCall(call, run, history);
-        onRun?.(call, run, history);
-      },
-      callMaxMs: config.MAX_CALL_MINUTES * 60_000,
-      idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
-      greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
-    },
+    deps: createCallDeps(options, { metrics, runs, observerOf }),
   });
   const live = createLiveDoor({ agents, calls, runs, textRuns, keeping, metrics, clock, log });
   const media = createMediaServer(config, { clock, log, metrics, calls });
@@ -104,7 +102,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     calls,
     media,
     live,
-    store: keeping?.store,
+    store: keeping && deletableStore(keeping.store, calls, runs),
     runs: {
       start: textRuns && ((request, signal) => textRuns.start(request, signal)),
       broadcastOf: (callSid) => runs.broadcastOf(callSid),
@@ -115,20 +113,64 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       }),
     },
   });
+  const responses = new OpenResponses(http);
   return {
     http,
     calls,
+    async drain() {
+      await Promise.all([calls.drain(), textRuns?.drain()]);
+    },
     async close() {
       http.close();
       calls.close();
-      textRuns?.close();
-      runs.close();
+      const cut = textRuns?.close();
+      await within(clock, CLOSE_TOLD_MAX_MS, Promise.all([cut, runs.told()]));
+      const read = runs.close();
+      await within(clock, CLOSE_SENT_MAX_MS, Promise.all([read, responses.sent()]));
       await Promise.all([media.close(), live.close()]);
       http.closeAllConnections();
       admission.close();
       metrics.close();
     },
   };
+}
+
+interface CallParts {
+  readonly metrics: Metrics;
+  readonly runs: Runs;
+  readonly observerOf: (mode: RunMode) => RunObserver;
+}
+
+function createCallDeps(
+  { config, model, callControl, openTap, onRun, clock, log }: SwitchboardOptions,
+  { metrics, runs, observerOf }: CallParts,
+): CallDeps {
+  return {
+    clock,
+    log,
+    observer: safeObserver(metrics.observer, () => metrics.observerFaults.inc()),
+    connectLive: model.connectLive,
+    callControl,
+    prompts: loadPrompts(),
+    ...(openTap && { openTap }),
+    openRun: (call, run, history) => {
+      const numbers = new RunMetrics({ run, observer: observerOf('bidi') });
+      run.listen((item) => numbers.hear(item));
+      runs.followCall(call, run, history);
+      onRun?.(call, run, history);
+    },
+    callMaxMs: config.MAX_CALL_MINUTES * 60_000,
+    idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
+    greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
+  };
+}
+
+/** What is deleted by a route is not kept in memory either. */
+function deletableStore(store: Store, calls: CallRegistry, runs: Runs): Store {
+  return forgettingStore(store, (deleted) => {
+    calls.forget(deleted);
+    runs.forget(deleted);
+  });
 }
 
 function createSwitchboardMetrics({ agents, model, keeping }: SwitchboardOptions): Metrics {
@@ -202,12 +244,11 @@ const FORGETFUL: Pick<EventWriter, 'createSession' | 'append'> = {
 
 function createTextRuns(
   { store, writer, generate }: Keeping,
-  parts: { agents: AgentCatalog; runs: Runs; metrics: Metrics; clock: Clock; log: Log },
+  parts: Pick<TextRunsOptions, 'observerOf' | 'clock' | 'log'> & { agents: AgentCatalog; runs: Runs },
 ): TextRuns {
-  const { agents, runs, metrics, clock, log } = parts;
+  const { agents, runs, ...rest } = parts;
   const isBusy = (session: SessionKey): boolean => runs.isRunning(session);
-  const observer = safeObserver(metrics.runObserver, () => metrics.observerFaults.inc());
-  return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, observer, clock, log });
+  return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, ...rest });
 }
 
 interface HttpParts extends DoorParts {

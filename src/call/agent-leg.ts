@@ -77,6 +77,11 @@ export class AgentLeg {
     return last === undefined || last.turnOver || this.#held.includes(last) ? undefined : last;
   }
 
+  /** A turn that was cut has not had its `turnComplete` yet. */
+  get isTurnCut(): boolean {
+    return this.#awaitsTurnComplete && this.#options.clock.nowMs() < this.#discardUntilMs;
+  }
+
   /** The message that is being heard or waits to be: the one a late caller transcript belongs in front of. */
   get answering(): AgentMessage | undefined {
     return this.current ?? this.#messages.findLast((message) => !message.isHeard);
@@ -161,8 +166,6 @@ export class AgentLeg {
 
   onToolCall(): void {
     this.#toolSinceTurn = true;
-    const message = this.current;
-    if (message !== undefined) message.toolSinceDelta = true;
   }
 
   /**

@@ -20,10 +20,7 @@ export class AgentMessage implements HeardSource {
   isGenerated = false;
   /** Its generation was cut short: by the loss of the model, or by our closing it. */
   brokenBy: 'loss' | 'us' | undefined;
-  /** Whether a function call came since its last delta. */
-  toolSinceDelta = false;
   firstSoundAtMs: number | undefined;
-  lastDeltaAtMs: number | undefined;
   readonly #playout: Playout;
   readonly #words = new HeardText();
   /** Those not known to be heard to their end: no more than the playout has on its books, and the last one. */

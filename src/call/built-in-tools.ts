@@ -3,7 +3,6 @@
  * other name is answered with an error that the model can speak about, so that it never waits.
  */
 import type { FunctionCall, FunctionDeclaration, FunctionResponse } from '../model/live-connection.js';
-import type { CallObserver } from '../observe/call-observer.js';
 
 export const END_CALL = 'end_call';
 
@@ -20,11 +19,9 @@ export const BUILT_IN_TOOLS: readonly FunctionDeclaration[] = [
 export function answerTools(
   functionCalls: readonly FunctionCall[],
   note: string | undefined,
-  observer: CallObserver,
 ): { readonly responses: readonly FunctionResponse[]; readonly ends: boolean } {
   const responses = functionCalls.map(({ id, name }, index) => {
     const known = name === END_CALL;
-    observer.onToolCall(known ? END_CALL : 'unknown', known ? 'done' : 'error');
     const response = known
       ? {
           status: 'ending',

@@ -19,7 +19,6 @@ export interface CallDeps {
   readonly connectLive: ConnectLive;
   readonly callControl: CallControl;
   readonly prompts: Prompts;
-  readonly modelName: string;
   /** Who records the call, if anybody does. */
   readonly openTap?: (call: CallIdentity, clock: Clock) => CallTap | undefined;
   /** Who follows the run, from its first event on; `history` is what the session held before. */

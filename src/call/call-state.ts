@@ -1,5 +1,5 @@
 /**
- * The states of a call and the one pure function that moves between them. Effects are carried out by `call.ts`.
+ * The states of a call and the one pure function that moves between them. Effects are carried out by `call-effects.ts`.
  *
  *   announced ──stream──▶ connecting ──model ready──▶ live ──▶ ending ──▶ ended
  *       │  └──────stream, model ready already──────────▶│         ▲

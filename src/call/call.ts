@@ -1,17 +1,15 @@
 /**
  * One phone call, from its first webhook to `ended`: owns the state, the one mailbox, the timers, the model connection
- * and the carrier's stream, and carries out what `transition` decides. Sound does not pass through the mailbox; the
+ * and the line, and has carried out what `transition` decides. Sound does not pass through the mailbox; the
  * conversation joins it. What a listener throws ends this call with an apology and no other.
  */
-import type { Agent } from '../agent/agent.js';
-import { RunEvents } from '../event/run-events.js';
 import type { CallOrder, CallTap, SocketTap, WebhookRequest } from '../call-tap.js';
 import type { CallView } from '../console/call-view.js';
 import { errorText } from '../errors.js';
+import type { RunEvents } from '../event/run-events.js';
 import type { CallSid } from '../ids.js';
-import type { Event } from '../event/event.js';
-import { GREETING_START_MAX_MS, MAILBOX_MAX, TICK_MS } from '../limits.js';
-import type { FunctionCall, LiveClose, LiveConnection } from '../model/live-connection.js';
+import { MAILBOX_MAX, TICK_MS } from '../limits.js';
+import type { LiveClose, LiveConnection } from '../model/live-connection.js';
 import type {
   AcceptedStream,
   EarlyMessages,
@@ -19,40 +17,27 @@ import type {
   MediaStreamStart,
 } from '../telephony/media-stream.js';
 import type { VoiceAnswer } from '../telephony/voice-door.js';
-import { answerTools } from './built-in-tools.js';
-import { CallClock } from './call-clock.js';
-import { delayOf } from './call-delays.js';
+import type { CallClock } from './call-clock.js';
 import type { CallDeps } from './call-deps.js';
-import { carrierListener } from './carrier-events.js';
-import {
-  type CallEffect,
-  type CallEvent,
-  type CallState,
-  type CallTimer,
-  INITIAL_CALL_STATE,
-  transition,
-} from './call-state.js';
-import { CallLine } from './call-line.js';
-import { CallTimers } from './call-timers.js';
-import { CallTrail } from './call-trail.js';
-import { Conversation } from './conversation.js';
+import type { CallEffects } from './call-effects.js';
 import type { CallIdentity } from './call-identity.js';
-import { type EndReason, EXPLAINED_ENDS } from './end-reason.js';
-import { IdleWatch } from './idle-watch.js';
-import { CALL_MUST_END, callerSilent, keyPressed } from './line-texts.js';
+import type { CallLine } from './call-line.js';
+import { type CallSetUp, type CallTimerName, makeCallParts } from './call-parts.js';
+import { type CallEvent, type CallState, INITIAL_CALL_STATE, transition } from './call-state.js';
+import type { CallTimers } from './call-timers.js';
+import { CallTrail } from './call-trail.js';
+import type { Conversation } from './conversation.js';
+import { type EndReason, EXPLAINED_ENDS, FAILED_ENDS } from './end-reason.js';
+import type { FunctionCalls } from './function-calls.js';
+import type { IdleWatch } from './idle-watch.js';
+import { keyPressed } from './line-texts.js';
 import { liveSetup } from './live-setup.js';
 import { Mailbox } from './mailbox.js';
 import { type ConversationEvent, liveListener } from './live-events.js';
-import { ModelLink } from './model-link.js';
+import type { ModelLink } from './model-link.js';
+import type { RefusedTurns } from './refused-turns.js';
 
-export interface CallOptions {
-  readonly identity: CallIdentity;
-  /** The webhook that announced it; a call from the web has none. */
-  readonly request?: WebhookRequest;
-  /** What was said in the same session before. */
-  readonly history?: readonly Event[];
-  readonly agent: Agent;
-  readonly deps: CallDeps;
+export interface CallOptions extends CallSetUp {
   /** Called once, when nothing of the call is alive any more. */
   readonly onEnded: (call: Call) => void;
 }
@@ -66,76 +51,50 @@ export class Call {
   readonly #deps: CallDeps;
   readonly #conversation: Conversation;
   readonly #mailbox: Mailbox<CallEvent | ConversationEvent>;
-  readonly #timers: CallTimers<CallTimer | 'tick' | 'greetingStart'>;
+  readonly #timers: CallTimers<CallTimerName>;
   readonly #idle: IdleWatch;
   #state: CallState = INITIAL_CALL_STATE;
-  readonly #line = new CallLine();
+  readonly #line: CallLine;
   #wasConnecting = false;
   readonly #link: ModelLink;
+  readonly #functionCalls: FunctionCalls;
+  readonly #refusedTurns: RefusedTurns;
+  readonly #effects: CallEffects;
   readonly #announcedWallMs: number;
   #endedAtMs: number | undefined;
 
   constructor(options: CallOptions) {
-    const { deps, identity, agent, history = [] } = options;
+    const { deps, identity } = options;
     this.#options = options;
     this.#deps = deps;
     this.identity = identity;
     this.#announcedWallMs = deps.clock.wallMs();
-    this.#clock = new CallClock(deps.clock);
-    this.#tap = deps.openTap?.(this.identity, this.#clock);
-    if (this.#tap !== undefined) this.#clock.onStall = (dueMs, nowMs) => this.#tap?.stalled(dueMs, nowMs);
-    if (options.request !== undefined) this.#tap?.webhook(options.request);
-    this.#run = new RunEvents({
-      invocationId: this.identity.invocationId,
-      agentName: agent.name,
-      clock: deps.clock,
-      onFault: (error) =>
-        deps.log.error({ callSid: this.callSid, cause: errorText(error) }, 'a listener of the run failed'),
-    });
-    deps.openRun?.(this.identity, this.#run.stream, history);
     this.#mailbox = new Mailbox({
       handle: (event) => this.#handle(event),
       eventsMax: MAILBOX_MAX,
       onOverflow: () => this.#finish('internal_error'),
     });
-    this.#timers = new CallTimers(this.#clock, (name) => this.#onTimer(name));
-    this.#conversation = new Conversation({
-      clock: this.#clock,
-      observer: deps.observer,
-      prompts: deps.prompts,
-      greetingProtectionMs: deps.greetingProtectionMs,
-      modelName: () => deps.modelName,
-      run: this.#run,
-      isContinued: history.length > 0,
-      events: {
-        onAgentSpeaks: () => this.post({ type: 'agentSpeaks' }),
-        onPlayoutDrained: () => this.post({ type: 'playoutDrained' }),
-      },
+    const parts = makeCallParts(options, {
+      isLive: () => this.#state.name === 'live',
+      post: (event) => this.post(event),
+      apply: (event) => this.#apply(event),
+      guard: (run) => this.guard(run),
+      fault: (error) => this.fault(error),
+      onTimer: (name) => this.#onTimer(name),
+      onModelReady: (model) => this.#onModelReady(model),
+      finish: (reason) => this.#finish(reason),
     });
-    this.#link = new ModelLink({
-      callSid: identity.callSid,
-      connectLive: deps.connectLive,
-      log: deps.log,
-      onReady: (model) => this.#onModelReady(model),
-      onFailed: () => this.guard(() => this.post({ type: 'modelFailed' })),
-      onGone: (lost) => {
-        this.#conversation.detachModel(lost);
-        if (!lost) return;
-        this.#run.failed('model_lost', 'The connection to the model was lost.', { fatal: true });
-        this.post({ type: 'modelClosed' });
-      },
-    });
-    this.#idle = new IdleWatch({
-      clock: this.#clock,
-      repromptMs: deps.idleRepromptMs,
-      callerActiveAtMs: () => this.#conversation.callerActiveAtMs(),
-      activeAtMs: () => this.#conversation.activeAtMs(),
-      onReprompt: () => {
-        if (this.#state.name === 'live') this.#conversation.ask(callerSilent(deps.idleRepromptMs / 1000));
-      },
-      // Where the model has never said a word, it is not the caller who is silent.
-      onIdle: () => this.post({ type: this.#conversation.messagesBegun === 0 ? 'modelMute' : 'callerIdle' }),
-    });
+    this.#clock = parts.clock;
+    this.#tap = parts.tap;
+    this.#run = parts.run;
+    this.#timers = parts.timers;
+    this.#conversation = parts.conversation;
+    this.#link = parts.link;
+    this.#idle = parts.idle;
+    this.#line = parts.line;
+    this.#functionCalls = parts.functionCalls;
+    this.#refusedTurns = parts.refusedTurns;
+    this.#effects = parts.effects;
   }
 
   get callSid(): CallSid {
@@ -157,7 +116,7 @@ export class Call {
   }
 
   get hasStream(): boolean {
-    return this.#line.stream !== undefined;
+    return this.#line.isOpen;
   }
 
   get model(): LiveConnection | undefined {
@@ -171,10 +130,6 @@ export class Call {
 
   get timerCount(): number {
     return this.#timers.size;
-  }
-
-  get #isWeb(): boolean {
-    return this.identity.callDirection === 'web';
   }
 
   /** What of a recorded call outlives it. */
@@ -195,7 +150,7 @@ export class Call {
   announce(options: { prewarm: boolean }): void {
     const { appName: agent, userId } = this.identity;
     this.#deps.log.info({ callSid: this.callSid, agent, pii: { userId } }, 'call announced');
-    this.#arm('noStream');
+    this.#effects.arm('noStream');
     if (options.prewarm) this.#connect();
   }
 
@@ -258,26 +213,10 @@ export class Call {
   }
 
   #openLine(stream: MediaStream, tap: SocketTap | undefined): AcceptedStream {
-    const previous = this.#line.stream;
-    this.#dropStream();
-    previous?.close();
-    this.#line.open(stream, this.#clock.nowMs());
-    this.#deps.observer.onCallActive(1);
     // Beyond the cap on prewarms the model is connected only now that the caller is there.
     if (this.#state.name === 'announced' && !this.#wasConnecting) this.#connect();
-    this.#conversation.attachStream(stream);
-    if (!this.#timers.has('tick')) this.#timers.arm('tick', TICK_MS);
-    const fields = { callSid: this.callSid, streamSid: stream.streamSid };
-    this.#deps.log.info(fields, 'media stream open');
-    if (this.#state.name === 'announced' && this.#state.model === 'connecting' && !this.#link.isAlive)
-      this.#connect();
+    const listener = this.#line.open(stream);
     this.post({ type: 'streamStarted' });
-    const listener = carrierListener({
-      call: this,
-      conversation: this.#conversation,
-      isCurrent: () => this.#line.stream === stream,
-      onClosed: (code) => this.#deps.log.info({ ...fields, code }, 'media stream closed'),
-    });
     return { listener, scope: { clock: this.#clock, tap } };
   }
 
@@ -336,11 +275,11 @@ export class Call {
       case 'generationComplete':
         return this.#onTurnOver(() => this.#conversation.onGenerationComplete());
       case 'turnComplete':
-        return this.#onTurnOver(() => this.#conversation.onTurnComplete());
+        return this.#onTurnComplete(event.reason);
       case 'toolCall':
-        return this.#onToolCall(event.functionCalls);
+        return this.#functionCalls.onToolCall(event.functionCalls);
       case 'usageMetadata':
-        return this.#conversation.onUsage(event.usage);
+        return this.#run.used(event.usage);
       default:
         return this.#apply(event);
     }
@@ -352,6 +291,13 @@ export class Call {
     this.#apply({ type: 'agentTurnOver', spoken, heard: this.#conversation.isSilent });
   }
 
+  #onTurnComplete(reason: string | undefined): void {
+    const wasHeard = this.#conversation.hasSpokenThisTurn || this.#conversation.isTurnCut;
+    this.#onTurnOver(() => this.#conversation.onTurnComplete());
+    const mayExplain = this.#state.name === 'live' && this.#line.isOpen && !wasHeard;
+    this.#refusedTurns.onTurnComplete(reason, mayExplain);
+  }
+
   #apply(event: CallEvent): void {
     const before = this.#state;
     const { state, effects } = transition(before, event);
@@ -359,86 +305,30 @@ export class Call {
     if (state.name !== before.name) {
       this.#deps.log.debug({ callSid: this.callSid, from: before.name, to: state.name }, 'call state');
     }
-    if (event.type === 'streamClosed' && state.name !== 'ended') this.#dropStream();
-    for (const effect of effects) this.#carryOut(effect);
+    if (event.type === 'streamClosed' && state.name !== 'ended') this.#line.drop();
+    for (const effect of effects) this.#effects.carryOut(effect);
   }
 
-  #carryOut(effect: CallEffect): void {
-    switch (effect.do) {
-      case 'greet':
-        this.#idle.start();
-        this.#timers.arm('greetingStart', GREETING_START_MAX_MS);
-        if (this.#isWeb) this.#run.ready();
-        return this.#conversation.greet(this.#options.agent.greeting);
-      case 'dropStream':
-        return this.#dropStream();
-      case 'welcomeBack':
-        this.#idle.start();
-        return this.#conversation.welcomeBack();
-      case 'arm':
-        return this.#arm(effect.timer);
-      case 'disarm':
-        return this.#timers.disarm(effect.timer);
-      case 'endTurn':
-        return this.#conversation.onGenerationComplete();
-      case 'askFarewell':
-        return this.#conversation.ask(CALL_MUST_END);
-      case 'play':
-        return this.#conversation.play(effect.prompt);
-      case 'closeModel':
-        return this.#link.close();
-      case 'cutLine':
-        return this.#cutLine();
-      case 'closeStream':
-        this.#line.stream?.close();
-        if (this.#line.stream === undefined) this.post({ type: 'streamClosed' });
-        return;
-      case 'finish':
-        return this.#finish(effect.reason);
-    }
-  }
-
-  #arm(timer: CallTimer): void {
-    const delayMs = delayOf(timer, this.#deps.callMaxMs, this.#conversation.unplayedMs);
-    if (delayMs !== undefined) this.#timers.arm(timer, delayMs);
-  }
-
-  #onTimer(name: CallTimer | 'tick' | 'greetingStart'): void {
+  #onTimer(name: CallTimerName): void {
     this.guard(() => {
-      if (name === 'greetingStart') return this.#greetAgain();
+      if (name === 'greetingStart') {
+        if (this.#state.name === 'live') this.#effects.greetAgain();
+        return;
+      }
       if (name !== 'tick') return this.post({ type: 'timer', timer: name });
       this.#timers.arm('tick', TICK_MS);
       this.#conversation.onTick();
     });
   }
 
-  /** Some models ignore a text now and then: the greeting is asked for once more, not left to the idle reprompt. */
-  #greetAgain(): void {
-    if (this.#state.name === 'live' && this.#conversation.awaitsGreeting)
-      this.#conversation.greet(this.#options.agent.greeting);
-  }
-
-  #onToolCall(functionCalls: readonly FunctionCall[]): void {
-    const spoken = this.#conversation.hasSpokenThisTurn || !this.#conversation.isSilent;
-    this.#conversation.onToolCall();
-    const { responses, ends } = answerTools(
-      functionCalls,
-      this.#conversation.takeNote(),
-      this.#deps.observer,
-    );
-    this.#run.called(functionCalls);
-    this.#run.responded(responses);
-    this.#link.model?.sendToolResponse(responses);
-    if (ends) this.#apply({ type: 'agentEnds', spoken, heard: this.#conversation.isSilent });
-  }
-
-  // --- The two sockets ----------------------------------------------------------------------------------------------
+  // --- Line and model ----------------------------------------------------------------------------------------------
 
   #connect(): void {
     this.#wasConnecting = true;
     const { agent, history = [] } = this.#options;
+    const isWeb = this.identity.callDirection === 'web';
     this.#link.connect({
-      makeSetup: () => liveSetup(agent, this.identity, this.#isWeb ? { history } : undefined),
+      makeSetup: () => liveSetup(agent, this.identity, isWeb ? { history } : undefined),
       listener: liveListener(this, this.#conversation),
       openScope: () => ({ clock: this.#clock, tap: this.#tap?.modelConnecting() }),
     });
@@ -459,21 +349,6 @@ export class Call {
     this.#link.onClose(close);
   }
 
-  #dropStream(): void {
-    if (this.#line.drop() === undefined) return;
-    this.#timers.disarm('tick');
-    this.#deps.observer.onCallActive(-1);
-    this.#conversation.detachStream();
-  }
-
-  #cutLine(): void {
-    const scope = { clock: this.#clock, tap: this.#tap?.rest };
-    void this.#deps.callControl.hangUp(this.callSid, scope).then((outcome) => {
-      this.#deps.log.debug({ callSid: this.callSid, outcome: outcome.kind }, 'the line was to be cut');
-      this.guard(() => this.post({ type: 'lineCut' }));
-    });
-  }
-
   /** Nothing of the call stays alive behind this: timers, model, stream, sound. */
   #finish(reason: EndReason): void {
     if (this.#endedAtMs !== undefined) return;
@@ -481,11 +356,12 @@ export class Call {
     this.#state = { name: 'ended', reason };
     this.#idle.stop();
     this.#link.close();
-    const stream = this.#line.drop();
+    const stream = this.#line.end();
     this.#conversation.close();
+    const failure = FAILED_ENDS[reason];
+    if (failure !== undefined) this.#run.failed(reason, failure, { fatal: true });
     this.#run.over();
     stream?.close();
-    if (stream !== undefined) this.#deps.observer.onCallActive(-1);
     this.#timers.disarmAll();
     const durationMs = this.#endedAtMs - (this.#line.firstOpenedAtMs ?? this.#endedAtMs);
     this.#deps.observer.onCallEnded(this.identity.callDirection, reason, durationMs);

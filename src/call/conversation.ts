@@ -12,6 +12,7 @@ import { VoiceActivity } from '../audio/voice-activity.js';
 import type { CallTime } from '../clock.js';
 import type { MessageView } from '../console/call-view.js';
 import type { RunEvents } from '../event/run-events.js';
+import type { StreamOutcome } from '../event/run-stream.js';
 import {
   EARLY_KEYS_MAX,
   EARLY_TEXTS_MAX,
@@ -19,7 +20,7 @@ import {
   PROMPT_WAIT_MAX_MS,
   TRANSCRIBED_BARGE_IN_MIN_MS,
 } from '../limits.js';
-import type { LiveConnection, UsageMetadata } from '../model/live-connection.js';
+import type { LiveConnection } from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { MediaStream } from '../telephony/media-stream.js';
 import { AgentLeg } from './agent-leg.js';
@@ -41,7 +42,6 @@ export interface ConversationOptions {
   readonly observer: CallObserver;
   readonly prompts: Prompts;
   readonly greetingProtectionMs: number;
-  readonly modelName: () => string;
   /** Where everything that happens in the conversation is told. */
   readonly run: RunEvents;
   /** Something was said in this session before: nobody is greeted as a stranger. */
@@ -72,6 +72,8 @@ export class Conversation {
   #messagesBegun = 0;
   #otherActivityAtMs: number;
   #keyPressedAtMs = Number.NEGATIVE_INFINITY;
+  /** When the `interrupted` was read that is being carried out, by the machine's clock. */
+  #interruptedAtMs: number | undefined;
   /** The call is over: a message that is still open was not cut by the caller. */
   #over = false;
 
@@ -103,7 +105,6 @@ export class Conversation {
     this.#turns = new TurnClock({
       clock,
       observer,
-      modelName: options.modelName,
       lastVoicedAtMs: () => this.#caller.lastVoicedAtMs,
     });
   }
@@ -123,10 +124,9 @@ export class Conversation {
 
   /** `interrupted` was read: `clear` is written before anything else happens. */
   onInterrupted(): void {
-    const readAtMs = this.#clock.realMs();
-    const wasSpeaking = !this.#playout.isSilent;
-    if (this.#agent.interrupt(true) && wasSpeaking)
-      this.#options.observer.onBargeInClear(this.#clock.realMs() - readAtMs);
+    this.#interruptedAtMs = this.#playout.isSilent ? undefined : this.#clock.realMs();
+    this.#agent.interrupt(true);
+    this.#interruptedAtMs = undefined;
   }
 
   /** Twice a second. */
@@ -266,7 +266,6 @@ export class Conversation {
     if (message === undefined) return;
     this.#transcript.agentSaid(message.msg, message.addWords(fragment));
     this.#transcript.amend(message.msg, message.playedText());
-    this.#turns.onDelta(message);
   }
 
   onGenerationComplete(): void {
@@ -280,15 +279,6 @@ export class Conversation {
   onToolCall(): void {
     this.#otherActivityAtMs = this.#clock.nowMs();
     this.#agent.onToolCall();
-  }
-
-  onUsage(usage: UsageMetadata): void {
-    const { observer } = this.#options;
-    for (const [modality, tokens] of Object.entries(usage.promptTokens))
-      observer.onTokens('input', modality, tokens);
-    for (const [modality, tokens] of Object.entries(usage.responseTokens)) {
-      observer.onTokens('output', modality, tokens);
-    }
   }
 
   /** What the model should learn with something that is sent anyway; given out once. */
@@ -316,6 +306,11 @@ export class Conversation {
   /** Whether the model has said something in the turn that is open. */
   get hasSpokenThisTurn(): boolean {
     return this.#agent.current?.hasSound ?? false;
+  }
+
+  /** Whether the model's open turn was cut, and its `turnComplete` is still to come. */
+  get isTurnCut(): boolean {
+    return this.#agent.isTurnCut;
   }
 
   get turn(): 'listening' | 'thinking' | 'speaking' {
@@ -368,21 +363,23 @@ export class Conversation {
 
   #onMessageOpened(message: AgentMessage): void {
     this.#messagesBegun += 1;
-    message.msg = this.#transcript.openAgent(message);
-    this.#turns.onMessageOpened(message);
+    message.msg = this.#transcript.openAgent(message, this.#turns.onMessageOpened(message));
     if (message.isShown) this.#options.events.onAgentSpeaks();
   }
 
   #onMessageClosed(message: AgentMessage, interrupted: boolean): void {
     const text = interrupted ? message.heardText() : message.playedText();
-    this.#transcript.closeAgent(message.msg, { text, interrupted: interrupted || message.lacksItsEnd });
+    this.#transcript.closeAgent(message.msg, {
+      text,
+      interrupted: interrupted || message.lacksItsEnd,
+      outcome: this.#outcomeOf(message, interrupted),
+    });
     this.#turns.onMessageClosed(message);
     this.#otherActivityAtMs = this.#clock.nowMs();
     if (interrupted && text.trim() !== message.wholeText().trim()) this.#addNote(this.#cutNote(text.trim()));
-    this.#options.observer.onStreamEnded(this.#outcomeOf(message, interrupted));
   }
 
-  #outcomeOf(message: AgentMessage, interrupted: boolean): 'done' | 'interrupted' | 'error' | 'disconnected' {
+  #outcomeOf(message: AgentMessage, interrupted: boolean): StreamOutcome {
     if (message.brokenBy !== undefined) return message.brokenBy === 'loss' ? 'error' : 'disconnected';
     if (!interrupted) return 'done';
     return this.#over || this.#stream === undefined ? 'disconnected' : 'interrupted';
@@ -393,12 +390,22 @@ export class Conversation {
     this.#transcript.addRecorded(PROMPT_TEXTS[prompt]);
   }
 
+  /** Before the books of what was heard are kept: they are no part of the caller's wait. */
+  #onClearWritten(): void {
+    if (this.#interruptedAtMs === undefined) return;
+    this.#options.observer.onBargeInClear(this.#clock.realMs() - this.#interruptedAtMs);
+    this.#interruptedAtMs = undefined;
+  }
+
   #makeSink() {
     const streamOf = (): MediaStream | undefined => this.#stream;
     return {
       send: (mulaw: Uint8Array, markName: string | undefined) => streamOf()?.sendMedia(mulaw, markName),
       sendMark: (name: string) => streamOf()?.sendMark(name),
-      sendClear: () => streamOf()?.sendClear(),
+      sendClear: () => {
+        streamOf()?.sendClear();
+        this.#onClearWritten();
+      },
       cork: () => streamOf()?.cork(),
       uncork: () => streamOf()?.uncork(),
       get bufferedAmount(): number {

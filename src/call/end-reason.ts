@@ -27,6 +27,14 @@ export const END_REASONS = [
 
 export type EndReason = (typeof END_REASONS)[number];
 
+/** Ends that are a failure, and what clients are told of them: a fatal error, the last word of the run. */
+export const FAILED_ENDS: Readonly<Partial<Record<EndReason, string>>> = {
+  model_unreachable: 'The conversation is over: the model could not be reached.',
+  model_lost: 'The conversation is over: the model was lost.',
+  server_draining: 'The conversation is over: the server is stopping.',
+  internal_error: 'The conversation is over: something went wrong on the server.',
+};
+
 /** Ends of ours that the caller must have been told about. */
 export const EXPLAINED_ENDS: ReadonlySet<EndReason> = new Set([
   'model_unreachable',

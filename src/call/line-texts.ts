@@ -37,6 +37,9 @@ export function callerSilent(seconds: number): string {
   return `The caller has said nothing for ${Math.round(seconds)} seconds. Ask whether they are still there.`;
 }
 
+export const ANSWER_REFUSED =
+  'Your last answer could not be given, and the caller heard nothing. Say in one short sentence that you cannot answer that, and ask how else you can help.';
+
 export const CALL_MUST_END = 'The call must end now. Say goodbye in one short sentence.';
 
 export const CALLER_IS_BACK =

@@ -13,7 +13,7 @@ export type ConversationEvent =
   | { readonly type: 'inputTranscription'; readonly text: string }
   | { readonly type: 'outputTranscription'; readonly text: string }
   | { readonly type: 'generationComplete' }
-  | { readonly type: 'turnComplete' }
+  | { readonly type: 'turnComplete'; readonly reason: string | undefined }
   | { readonly type: 'toolCall'; readonly functionCalls: readonly FunctionCall[] }
   | { readonly type: 'usageMetadata'; readonly usage: UsageMetadata };
 
@@ -48,7 +48,7 @@ export function liveListener(call: LiveEventsCall, conversation: LiveEventsConve
     onInputTranscription: (text) => post({ type: 'inputTranscription', text }),
     onOutputTranscription: (text) => post({ type: 'outputTranscription', text }),
     onGenerationComplete: () => post({ type: 'generationComplete' }),
-    onTurnComplete: () => post({ type: 'turnComplete' }),
+    onTurnComplete: (reason) => post({ type: 'turnComplete', reason }),
     onToolCall: (functionCalls) => post({ type: 'toolCall', functionCalls }),
     onToolCallCancellation() {
       // The built-in tools answer at once, so there is never one left to withdraw.

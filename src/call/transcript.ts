@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import type { MessageView } from '../console/call-view.js';
+import type { AgentTurn, StreamOutcome } from '../event/run-stream.js';
 import { TRANSCRIPT_MAX_CHARS } from '../limits.js';
 
 /** An agent message whose heard text is still growing. */
@@ -15,10 +16,24 @@ export interface HeardSource {
 
 /** What becomes of each message. `before`: the message that a new one stands in front of, if not at the end. */
 export interface TranscriptListener {
-  opened(msg: string, role: 'user' | 'model', before: string | undefined): void;
+  opened(msg: string, role: 'user' | 'model', before: string | undefined, turn: AgentTurn | undefined): void;
   delta(msg: string, role: 'user' | 'model', text: string): void;
-  /** Exactly once for each opened message, last. With an empty text nothing of it was heard. */
-  sealed(msg: string, role: 'user' | 'model', text: string, interrupted: boolean): void;
+  /** Exactly once for each opened message, last. With an empty text nothing of it was heard. `outcome` of one that was
+   * opened with a turn. */
+  sealed(
+    msg: string,
+    role: 'user' | 'model',
+    text: string,
+    interrupted: boolean,
+    outcome: StreamOutcome | undefined,
+  ): void;
+}
+
+/** What became of an agent message. */
+export interface ClosedMessage {
+  readonly text: string;
+  readonly interrupted: boolean;
+  readonly outcome: StreamOutcome;
 }
 
 /** A message that was heard to its end may still get late words until the second tick behind it. */
@@ -30,6 +45,7 @@ interface Entry {
   text: string;
   interrupted: boolean;
   source: HeardSource | undefined;
+  outcome: StreamOutcome | undefined;
   isSealed: boolean;
   /** Of a message that is closed and not sealed. */
   ticksLeft: number;
@@ -57,7 +73,7 @@ export class Transcript {
     const isFull = (last?.text.length ?? 0) + fragment.length > TRANSCRIPT_MAX_CHARS;
     if (last === undefined || last.isSealed || isFull || this.#entries[at - 1] !== last) {
       if (last !== undefined) this.#seal(last);
-      this.#callerEntry = this.#open('user', undefined, at);
+      this.#callerEntry = this.#open('user', at);
     }
     const entry = this.#callerEntry ?? assert.fail('a fragment has a message');
     // What is told of a message is what is kept of it, and is told first: a message that is dropped for want of room is sealed by that.
@@ -71,15 +87,17 @@ export class Transcript {
     if (this.#callerEntry !== undefined) this.#seal(this.#callerEntry);
     this.#callerEntry = undefined;
     this.#sealClosed();
-    const entry = this.#open('user', undefined, this.#entries.length);
+    const entry = this.#open('user', this.#entries.length);
     this.#setText(entry, text);
     this.#seal(entry);
   }
 
   /** Opens an agent message; returns its id. */
-  openAgent(source: HeardSource): string {
+  openAgent(source: HeardSource, turn: AgentTurn): string {
     this.#sealClosed();
-    return this.#open('model', source, this.#entries.length).msg;
+    const entry = this.#open('model', this.#entries.length, turn);
+    entry.source = source;
+    return entry.msg;
   }
 
   /** Words of an agent message, as they were transcribed. */
@@ -89,12 +107,13 @@ export class Transcript {
   }
 
   /** Seals an agent message with what was heard of it. A message of which nothing was heard is removed. */
-  closeAgent(msg: string, heard: { text: string; interrupted: boolean }): void {
+  closeAgent(msg: string, heard: ClosedMessage): void {
     const at = this.#entries.findIndex((entry) => entry.msg === msg);
     const entry = this.#entries[at];
     if (entry?.source === undefined) return;
     entry.source = undefined;
     entry.interrupted = heard.interrupted;
+    entry.outcome = heard.outcome;
     if (heard.text.trim() === '') {
       // Nobody heard it: what the caller is saying goes on as if it had not been.
       this.#entries.splice(at, 1);
@@ -129,7 +148,7 @@ export class Transcript {
 
   /** A clip of ours that the caller heard. */
   addRecorded(text: string): void {
-    const entry = this.#open('model', undefined, this.#entries.length);
+    const entry = this.#open('model', this.#entries.length);
     this.#setText(entry, text);
     this.#seal(entry);
   }
@@ -146,19 +165,20 @@ export class Transcript {
       .filter((message) => message.text !== '');
   }
 
-  #open(role: 'user' | 'model', source: HeardSource | undefined, at: number): Entry {
+  #open(role: 'user' | 'model', at: number, turn?: AgentTurn): Entry {
     this.#count += 1;
     const msg = `m${this.#count}`;
-    const entry = {
+    const entry: Entry = {
       msg,
       role,
       text: '',
       interrupted: false,
-      source,
+      source: undefined,
+      outcome: undefined,
       isSealed: false,
       ticksLeft: TICKS_UNTIL_SEALED,
     };
-    this.#listener.opened(msg, role, this.#entries[at]?.msg);
+    this.#listener.opened(msg, role, this.#entries[at]?.msg, turn);
     this.#entries.splice(at, 0, entry);
     return entry;
   }
@@ -168,7 +188,7 @@ export class Transcript {
     entry.isSealed = true;
     // As it is, spaces and all: the pieces together are the whole.
     const text = entry.text.trim() === '' ? '' : entry.text;
-    this.#listener.sealed(entry.msg, entry.role, text, entry.interrupted);
+    this.#listener.sealed(entry.msg, entry.role, text, entry.interrupted, entry.outcome);
   }
 
   /** A new message has begun: the closed ones before it get no more words. */

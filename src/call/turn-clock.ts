@@ -1,8 +1,9 @@
 /**
- * The times of a call's turns, as the metrics define them: when a turn began, its first event, its deltas, its first
- * sound on the line. Reads no sound and keeps no words.
+ * The times of a call's turns, as the metrics define them: when the turn of each answer began, and when its first sound was
+ * on the line. Reads no sound and keeps no words.
  */
 import type { CallTime } from '../clock.js';
+import type { AgentTurn } from '../event/run-stream.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { AgentMessage } from './agent-message.js';
 
@@ -10,7 +11,6 @@ export interface TurnClockOptions {
   /** What is measured ends when our own work is done, not when the call's time says that it began. */
   readonly clock: Pick<CallTime, 'realMs' | 'nowMs'>;
   readonly observer: CallObserver;
-  readonly modelName: () => string;
   /** The last voiced caller frame, by the clock; undefined before the first. */
   readonly lastVoicedAtMs: () => number | undefined;
 }
@@ -38,11 +38,9 @@ export class TurnClock {
     this.#askedAtMs = this.#options.clock.nowMs();
   }
 
-  /** The first event of an agent message is forwarded. */
-  onMessageOpened(message: AgentMessage): void {
-    const { clock, observer, modelName, lastVoicedAtMs } = this.#options;
-    observer.onStreamStarted();
-    const voicedAtMs = lastVoicedAtMs() ?? Number.NEGATIVE_INFINITY;
+  /** The first event of an agent message is forwarded. Returns what it answers. */
+  onMessageOpened(message: AgentMessage): AgentTurn {
+    const voicedAtMs = this.#options.lastVoicedAtMs() ?? Number.NEGATIVE_INFINITY;
     const spokenAtMs = voicedAtMs > this.#answeredVoiceAtMs ? voicedAtMs : Number.NEGATIVE_INFINITY;
     const startedAtMs = message.isGreeting
       ? this.#streamStartedAtMs
@@ -53,12 +51,7 @@ export class TurnClock {
       message.isGreeting || spokenAtMs === Number.NEGATIVE_INFINITY
         ? undefined
         : { message, startedAtMs: spokenAtMs };
-    if (startedAtMs === undefined) return; // The model spoke by itself: nobody waited.
-    observer.onFirstEvent(
-      message.isGreeting ? 'greeting' : 'reply',
-      modelName(),
-      clock.realMs() - startedAtMs,
-    );
+    return { kind: message.isGreeting ? 'greeting' : 'reply', startedAtMs };
   }
 
   /** The first sound of `message` was written to the carrier. */
@@ -71,19 +64,6 @@ export class TurnClock {
   /** `message` is over, perhaps without any of its sound having gone out. */
   onMessageClosed(message: AgentMessage): void {
     if (this.#awaited?.message === message) this.#awaited = undefined;
-  }
-
-  /** A delta (a transcribed piece) of `message` is forwarded. */
-  onDelta(message: AgentMessage): void {
-    const nowMs = this.#options.clock.nowMs();
-    if (message.lastDeltaAtMs !== undefined) {
-      this.#options.observer.onDeltaGap(
-        message.toolSinceDelta ? 'tool' : 'model',
-        nowMs - message.lastDeltaAtMs,
-      );
-    }
-    message.lastDeltaAtMs = nowMs;
-    message.toolSinceDelta = false;
   }
 }
 

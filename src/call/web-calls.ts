@@ -34,7 +34,7 @@ export interface WebLine {
 }
 
 export interface WebRefusal {
-  readonly code: 'run_conflict' | 'run_refused';
+  readonly code: 'run_conflict' | 'run_refused' | 'server_draining';
   /** For the client. */
   readonly refused: string;
 }

@@ -57,6 +57,7 @@ const body = z.strictObject({
 const STATUS_OF: Readonly<Record<string, number>> = {
   run_conflict: 409,
   run_refused: 503,
+  server_draining: 503,
   store_failed: 503,
   store_refused: 400,
   model_unreachable: 502,
@@ -163,6 +164,7 @@ class Collector implements FrameSink {
     string,
     { readonly callId: string; readonly name: string; readonly state: string }
   >();
+  #listener: FrameSinkListener | undefined;
   #end: () => void = () => {};
   readonly ended = new Promise<void>((resolve) => {
     this.#end = resolve;
@@ -172,8 +174,9 @@ class Collector implements FrameSink {
     return [...this.#tools.values()];
   }
 
-  listen(_listener: FrameSinkListener): void {
-    // It takes everything at once.
+  /** It takes everything at once. */
+  listen(listener: FrameSinkListener): void {
+    this.#listener = listener;
   }
 
   write(frames: readonly WireFrame[]): boolean {
@@ -189,9 +192,10 @@ class Collector implements FrameSink {
 
   end(): void {
     this.#end();
+    this.#listener?.gone();
   }
 
   cut(): void {
-    this.#end();
+    this.end();
   }
 }

@@ -2,16 +2,22 @@
  * A run told as events: what was said, called, answered and lost, in the order in which it happened. Whoever carries the run
  * says what happens; ids, authors and times are given here.
  */
-import type { Clock } from '../clock.js';
 import { type Event, type FunctionCall, type FunctionResponse, NO_ACTIONS, type Part } from './event.js';
-import { type Role, RunStream } from './run-stream.js';
+import {
+  type AgentTurn,
+  type Role,
+  type RunClock,
+  RunStream,
+  type StreamOutcome,
+  type TokenUse,
+} from './run-stream.js';
 import { newId } from '../ids.js';
 
 export interface RunEventsOptions {
   readonly invocationId: string;
   /** Author of what is not the user's. */
   readonly agentName: string;
-  readonly clock: Clock;
+  readonly clock: RunClock;
   /** Told when a listener threw. */
   readonly onFault: (error: unknown) => void;
 }
@@ -22,11 +28,16 @@ export class RunEvents {
 
   constructor(options: RunEventsOptions) {
     this.#options = options;
-    this.stream = new RunStream(options.onFault);
+    this.stream = new RunStream(options);
   }
 
-  opened(msg: string, role: Role, before?: string): void {
-    this.stream.emit({ type: 'opened', msg, role, before });
+  /** The answer that the run is was asked for at this time. */
+  asked(atMs: number): void {
+    this.stream.emit({ type: 'asked', atMs });
+  }
+
+  opened(msg: string, role: Role, before?: string, turn?: AgentTurn): void {
+    this.stream.emit({ type: 'opened', msg, role, before, ...(turn && { turn }) });
   }
 
   /** Words as they were transcribed: of the agent ahead of what is heard. */
@@ -41,8 +52,8 @@ export class RunEvents {
     this.stream.emit({ type: 'delta', msg, role, event });
   }
 
-  /** A message is over. `text` is what was heard of it; with none it never was. */
-  sealed(msg: string, role: Role, text: string, interrupted: boolean): void {
+  /** A message is over. `text` is what was heard of it; with none it never was. `outcome` where it was opened with a turn. */
+  sealed(msg: string, role: Role, text: string, interrupted: boolean, outcome?: StreamOutcome): void {
     const event =
       text === ''
         ? undefined
@@ -51,7 +62,7 @@ export class RunEvents {
             turnComplete: true,
             ...(interrupted && { interrupted }),
           });
-    this.stream.emit({ type: 'sealed', msg, role, event });
+    this.stream.emit({ type: 'sealed', msg, role, event, ...(outcome && { outcome }) });
   }
 
   /** `parts` as the model wrote them, where more than the calls has to be kept. */
@@ -79,16 +90,17 @@ export class RunEvents {
     this.stream.emit({ type: 'event', event, endsMsg, fatal });
   }
 
-  used(usageMetadata: Readonly<Record<string, unknown>>): void {
-    this.stream.emit({ type: 'event', event: this.#event('model', { usageMetadata }) });
+  used(usage: TokenUse): void {
+    this.stream.emit({ type: 'used', usage });
   }
 
   ready(): void {
     this.stream.emit({ type: 'ready' });
   }
 
-  over(): void {
-    this.stream.emit({ type: 'over' });
+  /** Nothing follows. `outcome` of the answer that the run is, where it was asked for. */
+  over(outcome?: StreamOutcome): void {
+    this.stream.emit({ type: 'over', ...(outcome && { outcome }) });
   }
 
   #event(role: Role, content: Partial<Event>): Event {

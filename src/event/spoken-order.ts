@@ -30,7 +30,9 @@ export class SpokenOrder {
     switch (item.type) {
       case 'opened':
         return this.#open(item.msg, item.before);
+      case 'asked':
       case 'delta':
+      case 'used':
       case 'ready':
         return;
       case 'sealed':

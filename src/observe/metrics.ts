@@ -4,8 +4,9 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
-import { type CallObserver, DROP_REASONS, STREAM_OUTCOMES, TOOL_OUTCOMES } from './call-observer.js';
-import { type RunObserver, TEXT_MODES } from './run-observer.js';
+import { STREAM_OUTCOMES } from '../event/run-stream.js';
+import { type CallObserver, DROP_REASONS } from './call-observer.js';
+import { RUN_MODES, type RunMode, type RunObserver, TOOL_OUTCOMES } from './run-observer.js';
 import { type StoreBacklog, type StoreMetrics, storeMetrics } from './store-metrics.js';
 
 export interface MetricsOptions {
@@ -16,6 +17,7 @@ export interface MetricsOptions {
   readonly textModel?: string | undefined;
   /** The closed label sets that other parts own. */
   readonly endReasons: readonly string[];
+  /** What an agent can call on a line; in text it has no functions yet. */
   readonly tools: readonly string[];
   readonly refusals: readonly string[];
   readonly anomalies: readonly string[];
@@ -40,7 +42,8 @@ const DURATION_SECONDS = [5, 15, 30, 60, 120, 180, 300, 600, 900, 1800, 3600];
 export interface Metrics extends StoreMetrics {
   readonly registry: Registry;
   readonly observer: CallObserver;
-  readonly runObserver: RunObserver;
+  /** Of the runs in one mode. */
+  readonly runObserver: (mode: RunMode) => RunObserver;
   /** Refused webhooks and sockets, and malformed carrier messages, by kind. */
   readonly refused: Counter<'reason'>;
   readonly anomalies: Counter<'kind'>;
@@ -66,7 +69,6 @@ export function createMetrics(options: MetricsOptions): Metrics {
   info.set({ version: options.version, agent: options.agent, model: options.model }, 1);
   const lag = monitorEventLoopDelay({ resolution: 10 });
   lag.enable();
-  const { observer, runObserver } = createObservers(registers, options);
   const loopLag = new Gauge({
     name: 'earshot_event_loop_lag_seconds',
     help: '99th percentile of event-loop lag since the last scrape.',
@@ -81,8 +83,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   admission.enable();
   return {
     registry,
-    observer,
-    runObserver,
+    observer: createCallObserver(registers, options),
+    runObserver: createRunObservers(registers, options),
     ...doorMetrics(registers, options),
     ...storeMetrics(registers, options.storeBacklog ?? (() => NOTHING_WAITS)),
     observerFaults: new Counter({
@@ -137,17 +139,19 @@ function lagMs(histogram: ReturnType<typeof monitorEventLoopDelay>): number {
   return Number.isFinite(p99Ms) ? Math.max(0, p99Ms - 10) : 0;
 }
 
-function createObservers(
-  registers: Registry[],
-  options: MetricsOptions,
-): { readonly observer: CallObserver; readonly runObserver: RunObserver } {
-  const calls = callMetrics(registers, options.endReasons);
-  const streams = streamMetrics(registers);
-  const turns = turnMetrics(registers, streams);
-  const sound = soundMetrics(registers);
-  const model = modelMetrics(registers, options.tools);
-  const observer = { ...calls, ...turns, ...sound, ...model };
-  return { observer, runObserver: textMetrics(streams, options.textModel) };
+function createCallObserver(registers: Registry[], options: MetricsOptions): CallObserver {
+  return {
+    ...callMetrics(registers, options.endReasons),
+    ...turnMetrics(registers),
+    ...soundMetrics(registers),
+  };
+}
+
+function createRunObservers(registers: Registry[], options: MetricsOptions): Metrics['runObserver'] {
+  const streams = streamMetrics(registers, options);
+  const tools = toolMetrics(registers, options);
+  const tokens = tokenMetrics(registers);
+  return (mode) => ({ ...streams(mode), ...tools(mode), ...tokens });
 }
 
 function callMetrics(
@@ -184,7 +188,7 @@ function callMetrics(
 }
 
 /** The three numbers, in every mode. */
-function streamMetrics(registers: Registry[]) {
+function streamMetrics(registers: Registry[], options: MetricsOptions) {
   const firstEvent = new Histogram({
     name: 'earshot_time_to_first_event_seconds',
     help: 'Start of a turn (greeting: stream start; reply: last voiced caller frame; text: message received) to its first event forwarded.',
@@ -211,22 +215,22 @@ function streamMetrics(registers: Registry[]) {
     labelNames: ['mode', 'outcome'] as const,
     registers,
   });
-  for (const mode of ['bidi', ...TEXT_MODES]) {
+  for (const mode of RUN_MODES) {
     started.inc({ mode }, 0);
     for (const outcome of STREAM_OUTCOMES) ended.inc({ mode, outcome }, 0);
   }
-  return { firstEvent, gap, started, ended };
+  return (mode: RunMode): Omit<RunObserver, 'onToolCall' | 'onTokens'> => {
+    const model = mode === 'bidi' ? options.model : (options.textModel ?? '');
+    return {
+      onStreamStarted: () => started.inc({ mode }),
+      onFirstEvent: (turn, waitMs) => firstEvent.observe({ mode, turn, model }, waitMs / 1000),
+      onDeltaGap: (cause, gapMs) => gap.observe({ mode, cause }, gapMs / 1000),
+      onStreamEnded: (outcome) => ended.inc({ mode, outcome }),
+    };
+  };
 }
 
-type StreamMetrics = ReturnType<typeof streamMetrics>;
-
-function turnMetrics(
-  registers: Registry[],
-  { firstEvent, gap, started, ended }: StreamMetrics,
-): Pick<
-  CallObserver,
-  'onFirstEvent' | 'onDeltaGap' | 'onStreamStarted' | 'onStreamEnded' | 'onTurnLatency' | 'onBargeInClear'
-> {
+function turnMetrics(registers: Registry[]): Pick<CallObserver, 'onTurnLatency' | 'onBargeInClear'> {
   const latency = new Histogram({
     name: 'earshot_turn_latency_seconds',
     help: 'Last voiced caller frame to first agent sound written to the carrier.',
@@ -239,24 +243,9 @@ function turnMetrics(
     buckets: BARGE_IN_SECONDS,
     registers,
   });
-  const mode = 'bidi';
   return {
-    onFirstEvent: (turn, model, waitMs) => firstEvent.observe({ mode, turn, model }, waitMs / 1000),
-    onDeltaGap: (cause, gapMs) => gap.observe({ mode, cause }, gapMs / 1000),
-    onStreamStarted: () => started.inc({ mode }),
-    onStreamEnded: (outcome) => ended.inc({ mode, outcome }),
     onTurnLatency: (latencyMs) => latency.observe(latencyMs / 1000),
     onBargeInClear: (elapsedMs) => bargeIn.observe(elapsedMs / 1000),
-  };
-}
-
-/** A run in text has one turn, and its answer is a reply. */
-function textMetrics({ firstEvent, gap, started, ended }: StreamMetrics, model = ''): RunObserver {
-  return {
-    onRunStarted: (mode) => started.inc({ mode }),
-    onRunFirstEvent: (mode, waitMs) => firstEvent.observe({ mode, turn: 'reply', model }, waitMs / 1000),
-    onRunDeltaGap: (mode, cause, gapMs) => gap.observe({ mode, cause }, gapMs / 1000),
-    onRunEnded: (mode, outcome) => ended.inc({ mode, outcome }),
   };
 }
 
@@ -281,31 +270,35 @@ function soundMetrics(registers: Registry[]): Pick<CallObserver, 'onUnderrun' | 
   };
 }
 
-function modelMetrics(
-  registers: Registry[],
-  toolNames: readonly string[],
-): Pick<CallObserver, 'onToolCall' | 'onTokens'> {
+function toolMetrics(registers: Registry[], options: MetricsOptions) {
   const tools = new Counter({
     name: 'earshot_tool_calls_total',
     help: 'Function calls of the model, by tool and outcome.',
     labelNames: ['tool', 'outcome'] as const,
     registers,
   });
+  for (const tool of [...options.tools, UNKNOWN_TOOL]) {
+    for (const outcome of TOOL_OUTCOMES) tools.inc({ tool, outcome }, 0);
+  }
+  return (mode: RunMode): Pick<RunObserver, 'onToolCall'> => {
+    const known = new Set(mode === 'bidi' ? options.tools : []);
+    return {
+      onToolCall: (tool, outcome) => tools.inc({ tool: known.has(tool) ? tool : UNKNOWN_TOOL, outcome }),
+    };
+  };
+}
+
+function tokenMetrics(registers: Registry[]): Pick<RunObserver, 'onTokens'> {
   const tokens = new Counter({
     name: 'earshot_model_tokens_total',
     help: 'Tokens by the model’s own usage reports.',
     labelNames: ['direction', 'modality'] as const,
     registers,
   });
-  const knownTools = new Set(toolNames);
-  for (const tool of [...knownTools, UNKNOWN_TOOL]) {
-    for (const outcome of TOOL_OUTCOMES) tools.inc({ tool, outcome }, 0);
-  }
   for (const direction of TOKEN_DIRECTIONS) {
     for (const modality of [...MODALITIES, OTHER_MODALITY]) tokens.inc({ direction, modality }, 0);
   }
   return {
-    onToolCall: (tool, outcome) => tools.inc({ tool: knownTools.has(tool) ? tool : UNKNOWN_TOOL, outcome }),
     onTokens(direction, modality, count) {
       const known = modality.toLowerCase();
       tokens.inc({ direction, modality: MODALITIES.includes(known) ? known : OTHER_MODALITY }, count);

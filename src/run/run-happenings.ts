@@ -26,7 +26,7 @@ export class RunHappenings {
         if (item.role === 'model') this.#openMsg = this.#agentMsg = item.msg;
         return [];
       case 'delta':
-        return [{ kind: 'delta', msg: item.msg, role: item.role, text: textOf(item.event) }];
+        return [{ kind: 'delta', msg: item.msg, role: item.role, text: eventText(item.event) }];
       case 'sealed':
         if (item.msg === this.#openMsg) this.#openMsg = undefined;
         return [sealed(item)];
@@ -35,6 +35,8 @@ export class RunHappenings {
         return this.#ofEvent(item);
       case 'ready':
         return [{ kind: 'ready' }];
+      case 'asked':
+      case 'used':
       case 'over':
         return [];
     }
@@ -61,12 +63,13 @@ export class RunHappenings {
 }
 
 function sealed({ msg, role, event }: Extract<RunItem, { type: 'sealed' }>): Happening {
-  const text = event === undefined ? '' : textOf(event);
+  const text = event === undefined ? '' : eventText(event);
   if (event === undefined || event.interrupted === true) return { kind: 'flush', msg, text };
   return { kind: 'done', msg, role, text };
 }
 
-function textOf(event: Event): string {
+/** What an event says; thinking is nobody’s to hear. */
+export function eventText(event: Event): string {
   return (event.content?.parts ?? [])
     .map(({ text, thought }) => (thought === true ? '' : (text ?? '')))
     .join('');
@@ -75,7 +78,7 @@ function textOf(event: Event): string {
 /** Committed messages of a session, for the first `history`. */
 export function historyMessages(events: readonly Event[]): HistoryMessage[] {
   return events.flatMap((event) => {
-    const text = textOf(event);
+    const text = eventText(event);
     return text === ''
       ? []
       : [{ msg: event.id, role: event.author === 'user' ? 'user' : 'model', text } as const];

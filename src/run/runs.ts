@@ -12,6 +12,8 @@ import type { Log } from '../observe/log.js';
 import type { EventWriter } from '../store/event-writer.js';
 import type { AppendOutcome, SessionKey } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
+import type { Happening } from '../wire/happening.js';
+import type { Deleted } from './forgetting-store.js';
 import { historyMessages } from './run-happenings.js';
 import { StoredFirst } from './stored-first.js';
 
@@ -24,6 +26,10 @@ export interface RunsOptions {
 interface Followed {
   readonly session: SessionKey;
   readonly broadcast: Broadcast;
+  /** Its session was deleted: nothing of it is kept beyond its end. */
+  isDeleted: boolean;
+  /** All that is committed is stored and told, and the broadcast has ended. */
+  readonly told: Promise<void>;
   /** Until it is forgotten; undefined while the run is going on, or has something to store. */
   forgetting: Timer | undefined;
 }
@@ -41,9 +47,6 @@ export class Runs {
     const { writer, clock, log } = this.#options;
     const session: SessionKey = { appName: call.appName, userId: call.userId, id: call.sessionId };
     const broadcast = new Broadcast({ clock, stored: historyMessages(history) });
-    const followed: Followed = { session, broadcast, forgetting: undefined };
-    this.#forget(call.callSid);
-    this.#byCall.set(call.callSid, followed);
     const teller = new StoredFirst({
       broadcast,
       append: keptIn(session, writer),
@@ -52,10 +55,14 @@ export class Runs {
         log.error({ callSid: call.callSid, cause: errorText(error) }, 'a frame could not be told'),
     });
     run.listen((item) => teller.hear(item));
-    void teller.told.then(() => {
-      broadcast.end();
+    const told = teller.told.then(() => broadcast.end());
+    const followed: Followed = { session, broadcast, told, isDeleted: false, forgetting: undefined };
+    this.#forget(call.callSid);
+    this.#byCall.set(call.callSid, followed);
+    void told.then(() => {
       log.debug({ callSid: call.callSid }, 'the run of a call is over');
       if (this.#byCall.get(call.callSid) !== followed) return;
+      if (followed.isDeleted) return this.#forget(call.callSid);
       followed.forgetting = clock.setTimer(RUN_KEPT_AFTER_END_MS, () => this.#forget(call.callSid));
     });
   }
@@ -83,8 +90,36 @@ export class Runs {
     };
   }
 
-  close(): void {
-    for (const callSid of this.#byCall.keys()) this.#forget(callSid);
+  /** What was said in these sessions is deleted: of ended calls it is forgotten now, of others with their end. */
+  forget({ appName, userId, sessionId, beforeMs }: Deleted): void {
+    // What is so old is not here any more.
+    if (beforeMs !== undefined) return;
+    for (const [callSid, followed] of this.#byCall) {
+      const { session, forgetting } = followed;
+      const isMeant =
+        (appName === undefined || appName === session.appName) &&
+        (userId === undefined || userId === session.userId) &&
+        (sessionId === undefined || sessionId === session.id);
+      if (!isMeant) continue;
+      if (forgetting === undefined) followed.isDeleted = true;
+      else this.#forget(callSid);
+    }
+  }
+
+  /** Resolves when all of every run is stored and told, which none is that goes on. */
+  async told(): Promise<void> {
+    await Promise.all([...this.#byCall.values()].map(({ told }) => told));
+  }
+
+  /** Ends what is not told yet, saying so, and forgets everything. Resolves when the last watcher has read it and gone. */
+  async close(): Promise<void> {
+    const broadcasts = [...this.#byCall.values()].map(({ broadcast }) => broadcast);
+    for (const [callSid, { broadcast, forgetting }] of this.#byCall) {
+      // Its words are not stored: nothing is called complete that a crash could take back, but nobody is left without a word.
+      if (forgetting === undefined) broadcast.publish(CUT);
+      this.#forget(callSid);
+    }
+    await Promise.all(broadcasts.map(({ finished }) => finished));
   }
 
   #forget(callSid: string): void {
@@ -95,6 +130,14 @@ export class Runs {
     this.#byCall.delete(callSid);
   }
 }
+
+const CUT: Happening = {
+  kind: 'error',
+  msg: 'stopped',
+  code: 'server_draining',
+  message: 'The server has stopped.',
+  fatal: true,
+};
 
 /**
  * Appends to a session that is made first. If the database was away for so long that its making was given up, it is handed in

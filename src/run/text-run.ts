@@ -5,6 +5,7 @@
  */
 import type { Event, FunctionCall, FunctionResponse } from '../event/event.js';
 import type { RunEvents } from '../event/run-events.js';
+import type { StreamOutcome } from '../event/run-stream.js';
 import { AppError } from '../errors.js';
 import { TEXT_ROUNDS_MAX } from '../limits.js';
 import type { FunctionDeclaration } from '../model/live-connection.js';
@@ -28,6 +29,9 @@ export interface TextRunOptions {
 
 export type TextOutcome = 'done' | 'error' | 'stopped';
 
+/** The reason of a signal that stops a run which took too long; any other means that nobody waits for the answer. */
+export const OVERDUE = 'overdue';
+
 /** The model's own words on why an answer is no answer, which end the turn (ADK documentation, streaming guide part 3). */
 const FAILED_FINISHES = new Set([
   'SAFETY',
@@ -49,17 +53,21 @@ export async function runText(options: TextRunOptions, signal: AbortSignal): Pro
   events.opened(USER_MSG, 'user');
   events.sealed(USER_MSG, 'user', message, false);
   const answer = new TextAnswer(options);
-  try {
-    return await answer.complete(signal);
-  } catch (error) {
+  const outcome = await answer.complete(signal).catch((error: unknown): TextOutcome => {
     if (signal.aborted) return 'stopped';
     const code = error instanceof AppError ? error.code : 'internal_error';
     const text = error instanceof AppError ? error.message : 'The run failed.';
     answer.fail(code, text);
     return 'error';
-  } finally {
-    events.over();
-  }
+  });
+  events.over(streamOutcome(outcome, signal));
+  return outcome;
+}
+
+/** Whoever left, or stopped the server, has disconnected it; nothing interrupts an answer that is read. */
+function streamOutcome(outcome: TextOutcome, signal: AbortSignal): StreamOutcome {
+  if (outcome !== 'stopped') return outcome;
+  return signal.reason === OVERDUE ? 'error' : 'disconnected';
 }
 
 class TextAnswer {
@@ -118,7 +126,7 @@ class TextAnswer {
           calls.push(...piece.functionCalls);
           break;
         case 'usageMetadata':
-          events.used({ ...piece.usage });
+          events.used(piece.usage);
           break;
         case 'end':
           ({ parts, finishReason } = piece);

@@ -4,14 +4,14 @@
  */
 import type { Agent } from '../agent/agent.js';
 import { instructionText } from '../agent/instruction.js';
-import type { Clock } from '../clock.js';
+import { type Clock, within } from '../clock.js';
 import { AppError, errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
+import type { RunItem } from '../event/run-stream.js';
 import { newId } from '../ids.js';
-import { HISTORY_READ, TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
+import { DRAIN_MAX_MS, HISTORY_READ, TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
 import type { GenerateText } from '../model/text-model.js';
-import type { StreamOutcome } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
 import type { RunObserver, TextMode } from '../observe/run-observer.js';
 import type { EventWriter } from '../store/event-writer.js';
@@ -19,9 +19,9 @@ import { sessionName } from '../store/session-name.js';
 import type { SessionKey, Store } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
 import { historyMessages } from './run-happenings.js';
-import { RunTimes } from './run-times.js';
+import { RunMetrics } from './run-metrics.js';
 import { StoredFirst } from './stored-first.js';
-import { runText, type TextOutcome } from './text-run.js';
+import { OVERDUE, runText, type TextOutcome } from './text-run.js';
 
 export interface TextRunRequest {
   readonly userId: string;
@@ -46,25 +46,28 @@ export interface TextRunsOptions {
   readonly writer: Pick<EventWriter, 'append'>;
   /** Whether a call is going on in that session. */
   readonly isBusy: (session: SessionKey) => boolean;
-  readonly observer: RunObserver;
+  readonly observerOf: (mode: TextMode) => RunObserver;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 interface RunningText {
   readonly session: SessionKey;
-  readonly invocationId: string;
+  readonly events: RunEvents;
+  readonly metrics: RunMetrics;
   readonly instruction: string;
   /** Committed before this run. */
   readonly history: readonly Event[];
   readonly request: TextRunRequest;
-  readonly receivedAtMs: number;
   readonly broadcast: Broadcast;
 }
 
 export class TextRuns {
   readonly #options: TextRunsOptions;
   readonly #running = new Map<string, AbortController>();
+  /** Told when no run is left, once the server is stopping. */
+  #onIdle: (() => void)[] = [];
+  #isDraining = false;
 
   constructor(options: TextRunsOptions) {
     this.#options = options;
@@ -75,11 +78,11 @@ export class TextRuns {
   }
 
   /**
-   * Starts a run; `signal` stops it. Rejects with an AppError: `run_conflict` while the session has another run, `run_refused`
-   * when too many are going on, and what the store says; or with what the agent's `instruction(ctx)` throws.
+   * Starts a run; `signal` stops it. Rejects with an AppError: `server_draining` while the server stops, `run_conflict` while the
+   * session has another run, `run_refused` when too many are going on, and what the store says; or with what the agent's `instruction(ctx)` throws.
    */
   async start(request: TextRunRequest, signal: AbortSignal): Promise<StartedTextRun> {
-    const { agent, store, isBusy, observer, clock, log } = this.#options;
+    const { agent, store, isBusy, clock, log } = this.#options;
     const receivedAtMs = clock.nowMs();
     const session: SessionKey = {
       appName: agent.name,
@@ -87,6 +90,7 @@ export class TextRuns {
       id: request.sessionId ?? newId(),
     };
     const name = sessionName(session);
+    if (this.#isDraining) throw new AppError('server_draining', 'the server is stopping');
     if (this.#running.has(name) || isBusy(session)) {
       throw new AppError('run_conflict', 'a run is going on in this session: wait until it is over');
     }
@@ -99,31 +103,33 @@ export class TextRuns {
       timer.cancel();
       signal.removeEventListener('abort', stop);
       this.#running.delete(name);
+      this.#settleDrain();
     };
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
-    observer.onRunStarted(request.mode);
+    const invocationId = newId();
+    const { events, metrics } = this.#open(invocationId, request.mode);
+    events.asked(receivedAtMs);
     try {
-      const invocationId = newId();
       const instruction = instructionOf(agent, session, invocationId);
       await store.createSession(session);
       const stored = await store.getSession(session, HISTORY_READ);
       const broadcast = new Broadcast({ clock, stored: historyMessages(stored?.events ?? []) });
       const history = stored?.events ?? [];
-      const running = { session, invocationId, instruction, history, request, receivedAtMs, broadcast };
+      const running = { session, events, metrics, instruction, history, request, broadcast };
       // An error in here would be a fault of ours: it ends this run, and nothing else of the server.
       const outcome = this.#run(running, controller.signal)
         .catch((error: unknown): TextOutcome => {
           log.error({ cause: errorText(error) }, 'a text run failed');
           broadcast.end();
-          observer.onRunEnded(request.mode, 'error');
+          events.over('error');
           return 'error';
         })
         .finally(release);
       return { sessionId: session.id, broadcast, outcome };
     } catch (error) {
       release();
-      observer.onRunEnded(request.mode, 'error');
+      events.over('error');
       throw error;
     }
   }
@@ -133,30 +139,53 @@ export class TextRuns {
     return this.#running.has(sessionName(session));
   }
 
-  /** Stops all; what is half-said is not kept. */
-  close(): void {
-    for (const controller of this.#running.values()) controller.abort();
+  /** Takes no more runs and resolves when the running ones are over; after DRAIN_MAX_MS they are stopped. */
+  async drain(): Promise<void> {
+    this.#isDraining = true;
+    if (!(await within(this.#options.clock, DRAIN_MAX_MS, this.#idle()))) await this.close();
   }
 
+  /** Stops all and takes no more; what is half-said is not kept. Resolves when that is stored and told. */
+  close(): Promise<void> {
+    this.#isDraining = true;
+    for (const controller of this.#running.values()) controller.abort(STOPPING);
+    return this.#idle();
+  }
+
+  #idle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onIdle.push(resolve);
+      this.#settleDrain();
+    });
+  }
+
+  #settleDrain(): void {
+    if (this.#running.size > 0) return;
+    for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
+  /** The run's stream, which its metrics hear from the first item on. */
+  #open(invocationId: string, mode: TextMode): Pick<RunningText, 'events' | 'metrics'> {
+    const { agent, observerOf, clock } = this.#options;
+    const events = new RunEvents({ invocationId, agentName: agent.name, clock, onFault: this.#onFault });
+    const metrics = new RunMetrics({ run: events.stream, observer: observerOf(mode) });
+    events.stream.listen((item) => metrics.hear(item));
+    return { events, metrics };
+  }
+
+  readonly #onFault = (error: unknown): void =>
+    this.#options.log.error({ cause: errorText(error) }, 'a listener of a text run failed');
+
   async #run(
-    { session, invocationId, instruction, history, request, receivedAtMs, broadcast }: RunningText,
+    { session, events, metrics, instruction, history, request, broadcast }: RunningText,
     signal: AbortSignal,
   ): Promise<TextOutcome> {
-    const { agent, generate, writer, observer, clock, log } = this.#options;
-    const { message, mode } = request;
-    const onFault = (error: unknown): void =>
-      log.error({ cause: errorText(error) }, 'a listener of a text run failed');
-    const events = new RunEvents({
-      invocationId,
-      agentName: agent.name,
-      clock,
-      onFault,
-    });
+    const { generate, writer, clock } = this.#options;
+    const { message } = request;
     const append = (event: Event) => writer.append(session, event);
-    const teller = new StoredFirst({ broadcast, append, clock, onFault });
-    const times = new RunTimes({ mode, receivedAtMs, clock, observer });
+    const onTold = (item: RunItem): void => metrics.told(item);
+    const teller = new StoredFirst({ broadcast, append, clock, onTold, onFault: this.#onFault });
     events.stream.listen((item) => teller.hear(item));
-    events.stream.listen((item) => times.hear(item));
     const outcome = await runText(
       {
         instruction,
@@ -176,23 +205,21 @@ export class TextRuns {
     );
     await teller.told;
     if (outcome === 'stopped') {
-      const text = 'The run was stopped before its end.';
       const msg = teller.openMsg ?? 'stopped';
-      broadcast.publish({ kind: 'error', msg, code: 'run_stopped', message: text, fatal: true });
+      broadcast.publish({ kind: 'error', msg, ...whyStopped(signal), fatal: true });
     }
     broadcast.end();
-    observer.onRunEnded(mode, streamOutcome(outcome, signal));
     return outcome;
   }
 }
 
-/** Why a run was stopped: it took too long. */
-const OVERDUE = 'overdue';
+/** Why a run was stopped. */
+const STOPPING = 'stopping';
 
-/** Whoever left, or stopped the server, has disconnected it; nothing interrupts an answer that is read. */
-function streamOutcome(outcome: TextOutcome, signal: AbortSignal): StreamOutcome {
-  if (outcome !== 'stopped') return outcome;
-  return signal.reason === OVERDUE ? 'error' : 'disconnected';
+function whyStopped(signal: AbortSignal): { readonly code: string; readonly message: string } {
+  return signal.reason === STOPPING
+    ? { code: 'server_draining', message: 'The server is stopping, and the run was stopped with it.' }
+    : { code: 'run_stopped', message: 'The run was stopped before its end.' };
 }
 
 function instructionOf(agent: Agent, session: SessionKey, invocationId: string): string {

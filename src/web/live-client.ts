@@ -33,6 +33,8 @@ const ABNORMAL = 1006;
 const POLICY_VIOLATION = 1008;
 const TRY_AGAIN_LATER = 1013;
 const GOING_AWAY = 1001;
+/** What another server, or this one later, may not refuse. */
+const MAY_COME_BACK: ReadonlySet<string> = new Set(['run_refused', 'server_draining']);
 
 export interface LiveClientParts {
   readonly ws: WebSocket;
@@ -260,7 +262,7 @@ export class LiveClient {
     const seq = (this.#joined?.broadcast.seq ?? 0) + 1;
     const frame = { type: 'error', seq, msg: 'connection', code, message: refused, fatal: true };
     ws.send(JSON.stringify(frame));
-    ws.close(code === 'run_refused' ? TRY_AGAIN_LATER : POLICY_VIOLATION);
+    ws.close(MAY_COME_BACK.has(code) ? TRY_AGAIN_LATER : POLICY_VIOLATION);
     this.#stop();
   }
 

@@ -33,6 +33,8 @@ export interface WatchOptions {
   readonly fromStart?: boolean;
 }
 
+const CLOSING_FRAMES: ReadonlySet<Unnumbered['type']> = new Set(['done', 'flush']);
+
 export class Broadcast {
   readonly #clock: Clock;
   readonly #heartbeatMs: number;
@@ -48,6 +50,13 @@ export class Broadcast {
   #finishing: Timer | undefined;
   #isServing = false;
   #isBehind = false;
+  /** A fatal error was told: only what closes a message may follow it. */
+  #isOver = false;
+  #allRead: () => void = () => {};
+  /** Resolves when nothing more will be told and the last watcher has gone. */
+  readonly finished = new Promise<void>((resolve) => {
+    this.#allRead = resolve;
+  });
 
   constructor(options: BroadcastOptions) {
     this.#clock = options.clock;
@@ -76,12 +85,14 @@ export class Broadcast {
     return this.#hasEnded && lastSeq === this.#seq;
   }
 
-  /** Tells everyone. What comes late for a sealed message, says nothing new, or comes after the end is dropped: false.
-   * Throws a TypeError for values that no client could read. */
+  /** Tells everyone. What comes late for a sealed message, says nothing new, or comes after the end is dropped: false. So is
+   * what follows a fatal error, but for what closes a message. Throws a TypeError for values that no client could read. */
   publish(happening: Happening): boolean {
     const frame = frameOf(happening);
-    if (this.#hasEnded || !this.#ledger.admit(frame)) return false;
+    if (this.#hasEnded || (this.#isOver && !CLOSING_FRAMES.has(frame.type))) return false;
+    if (!this.#ledger.admit(frame)) return false;
     this.#append(frame);
+    if (frame.type === 'error' && frame.fatal) this.#isOver = true;
     return true;
   }
 
@@ -109,6 +120,7 @@ export class Broadcast {
     this.#hasEnded = true;
     this.#timer.cancel();
     for (const watcher of this.#watchers) this.#finish(watcher);
+    if (this.#watchers.size === 0) this.#allRead();
     this.#serve();
   }
 
@@ -123,6 +135,7 @@ export class Broadcast {
   #remove(watcher: Watcher): void {
     this.#watchers.delete(watcher);
     if (!this.#hasEnded || this.#watchers.size > 0) return;
+    this.#allRead();
     this.#finishing?.cancel();
     this.#finishing = undefined;
   }

@@ -4,6 +4,7 @@ import { Transcript } from '../../src/call/transcript.js';
 import { TRANSCRIPT_MAX_CHARS } from '../../src/limits.js';
 
 const DEAF = { opened() {}, delta() {}, sealed() {} };
+const TURN = { kind: 'reply', startedAtMs: undefined } as const;
 
 function textOf(transcript: Transcript): string {
   return transcript
@@ -25,7 +26,7 @@ describe('Transcript', () => {
 
   it('is bounded while a message of the agent in front stays open', () => {
     const transcript = new Transcript(DEAF);
-    transcript.openAgent({ heardText: () => 'Hello' });
+    transcript.openAgent({ heardText: () => 'Hello' }, TURN);
     for (let times = 0; times < 50; times += 1) {
       transcript.addCaller(`${times} ${'w'.repeat(5_000)}`, undefined);
       transcript.addRecorded(`clip ${times}`);
@@ -38,8 +39,12 @@ describe('Transcript', () => {
     const transcript = new Transcript(DEAF);
     transcript.addCaller('first', undefined);
     for (let times = 0; times < 10; times += 1) {
-      const msg = transcript.openAgent({ heardText: () => '' });
-      transcript.closeAgent(msg, { text: ' '.repeat(TRANSCRIPT_MAX_CHARS / 2), interrupted: true });
+      const msg = transcript.openAgent({ heardText: () => '' }, TURN);
+      transcript.closeAgent(msg, {
+        text: ' '.repeat(TRANSCRIPT_MAX_CHARS / 2),
+        interrupted: true,
+        outcome: 'interrupted',
+      });
     }
     transcript.addCaller('last', undefined);
     expect(textOf(transcript)).toBe('firstlast');
@@ -60,9 +65,9 @@ describe('Transcript', () => {
         for (const each of steps) {
           if (each.kind === 'caller') transcript.addCaller(each.text, each.inFront ? open : undefined);
           else if (each.kind === 'clip') transcript.addRecorded(each.text);
-          else if (each.kind === 'open') last = open = transcript.openAgent({ heardText: () => '' });
+          else if (each.kind === 'open') last = open = transcript.openAgent({ heardText: () => '' }, TURN);
           else if (open !== undefined && each.kind === 'close') {
-            transcript.closeAgent(open, { text: each.text, interrupted: false });
+            transcript.closeAgent(open, { text: each.text, interrupted: false, outcome: 'done' });
             open = undefined;
           } else if (last !== undefined) transcript.amend(last, each.text);
           const messages = transcript.messages();

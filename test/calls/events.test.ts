@@ -3,14 +3,20 @@ import { describe, expect, it } from 'vitest';
 import { type Event, functionCalls, functionResponses } from '../../src/event/event.js';
 import type { RunItem } from '../../src/event/run-stream.js';
 import { SpokenOrder } from '../../src/event/spoken-order.js';
-import { ANSWER, CallRig, END_CALL } from '../support/call-rig.js';
+import { DRAIN_MAX_MS } from '../../src/limits.js';
+import { ANSWER, CallRig, END_CALL, type RigOptions } from '../support/call-rig.js';
 
-function followed(): { rig: CallRig; items: RunItem[]; committed: Event[] } {
+/** Words of a kind that no model sends: whoever handles them throws. */
+const BROKEN = undefined as unknown as string;
+
+function followed(options: RigOptions = {}): { rig: CallRig; items: RunItem[]; committed: Event[] } {
   const items: RunItem[] = [];
   const committed: Event[] = [];
   const order = new SpokenOrder((event) => committed.push(event));
   const rig = new CallRig({
+    ...options,
     deps: {
+      ...options.deps,
       openRun: (_call, run) => {
         run.listen((item) => items.push(item));
         run.listen((item) => order.hear(item));
@@ -85,6 +91,26 @@ describe('the events of a call', () => {
     ).toEqual(['c1']);
   });
 
+  it('hold nothing of what the model used, which is counted', async () => {
+    const { rig, items, committed } = followed();
+    const { model } = await rig.greeted();
+    await rig.advance(2_000);
+    const before = committed.length;
+    model.listener.onUsageMetadata({
+      promptTokens: { AUDIO: 10, TEXT: 2 },
+      responseTokens: { AUDIO: 7 },
+      totalTokenCount: 19,
+    });
+    await rig.advance(2_000);
+    expect(items.filter(({ type }) => type === 'used')).toHaveLength(1);
+    expect(committed).toHaveLength(before);
+    expect(rig.seen('onTokens')).toEqual([
+      ['input', 'AUDIO', 10],
+      ['input', 'TEXT', 2],
+      ['output', 'AUDIO', 7],
+    ]);
+  });
+
   it('end with the call, with nothing half-said', async () => {
     const { rig, items, committed } = followed();
     const { stream, model, callSid } = await rig.greeted();
@@ -98,12 +124,58 @@ describe('the events of a call', () => {
     expect(committed.at(-1)?.interrupted).toBe(true);
   });
 
-  it('tell a lost model without ending the run', async () => {
-    const { rig, committed } = followed();
+  it('tell a lost model at once, without ending the run', async () => {
+    const { rig, committed, items } = followed();
     const { model } = await rig.greeted();
     model.lose();
     await rig.advance(500);
     expect(committed.find(({ errorCode }) => errorCode !== undefined)?.errorCode).toBe('model_lost');
+    expect(items.some((item) => item.type === 'event' && item.fatal === true)).toBe(false);
+  });
+
+  const failures: readonly [reason: string, options: RigOptions, fail: (rig: CallRig) => Promise<void>][] = [
+    ['model_lost', {}, async (rig) => rig.models[0]!.lose()],
+    ['model_unreachable', { modelReadyMs: 'fails' }, async () => {}],
+    ['internal_error', {}, async (rig) => rig.models[0]!.listener.onOutputTranscription(BROKEN)],
+    ['server_draining', {}, async (rig) => rig.calls.close()],
+    [
+      'server_draining',
+      {},
+      async (rig) => {
+        void rig.calls.drain();
+        await rig.advance(DRAIN_MAX_MS);
+      },
+    ],
+  ];
+  it.each(failures)(
+    'end with a fatal error where the call fails (%s), behind everything else',
+    async (reason, options, fail) => {
+      const { rig, committed, items } = followed({ deps: { idleRepromptMs: 0 }, ...options });
+      const { callSid, answer } = rig.ring();
+      await rig.settle();
+      rig.open(callSid, answer);
+      await rig.settle();
+      rig.models[0]?.say('Hello, how can I help?', 1_000);
+      await rig.advance(1_500);
+      await fail(rig);
+      await rig.advance(25_000);
+      expect(rig.view(callSid).endReason).toBe(reason);
+      expect(items.at(-1)).toEqual({ type: 'over' });
+      expect(items.at(-2)).toMatchObject({ type: 'event', fatal: true, event: { errorCode: reason } });
+      expect(items.filter((item) => item.type === 'event' && item.fatal === true)).toHaveLength(1);
+      expect(committed.at(-1)?.errorCode).toBe(reason);
+      // Whoever was owed an explanation was told in front of it.
+      const heard = rig.view(callSid).messages.at(-1)?.text;
+      expect(committed.at(-2)?.content?.parts?.[0]?.text?.trim()).toBe(heard);
+    },
+  );
+
+  it('end without an error where nothing failed', async () => {
+    const { rig, items } = followed();
+    const { stream } = await rig.greeted();
+    stream.listener!.onStop();
+    await rig.advance(500);
+    expect(items.some((item) => item.type === 'event' && item.event.errorCode !== undefined)).toBe(false);
   });
 
   it('are not disturbed by a listener that throws', async () => {

@@ -7,7 +7,7 @@ import Database from 'libsql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { storedMessages } from '../../src/client/index.js';
-import { loadPrompts } from '../../src/call/prompts.js';
+import { loadPrompts, PROMPT_TEXTS } from '../../src/call/prompts.js';
 import { textInput } from '../support/scripted-gemini.js';
 import { ScriptedCarrier } from '../support/scripted-carrier.js';
 import { heardMs, says, Stage } from '../support/stage.js';
@@ -67,13 +67,44 @@ describe('a failure', () => {
     model.terminate();
     await over;
     await watcher.ended();
-    expect(watcher.of('error')).toMatchObject([{ code: 'model_lost', fatal: true }]);
+    // Told at once, then the apology, and the fatal error is the last word.
+    expect(watcher.of('error')).toMatchObject([
+      { code: 'model_lost', fatal: false },
+      { code: 'model_lost', fatal: true },
+    ]);
+    expect(watcher.frames.at(-1)).toMatchObject({ type: 'error', fatal: true });
+    expect(watcher.sealed.at(-1)).toBe(`done: ${PROMPT_TEXTS.apology}`);
     expect(watcher.page.messages.filter(({ status }) => status === 'open')).toEqual([]);
     expect(watcher.page.isOver).toBe(true);
     const texts = (await stage.said(callSid)).map((line) => line.replace(/^\w+: /, '').replace(/ —$/, ''));
     expect(storedMessages(watcher.page).map(({ text }) => text)).toEqual(texts);
     expect((await stage.events(callSid)).map(({ errorCode }) => errorCode)).toContain('model_lost');
   });
+
+  it.each(['RESPONSE_REJECTED', 'MALFORMED_FUNCTION_CALL'])(
+    'J2: of one turn (%s) is told, explained to the caller, and a normal turn follows',
+    async (turnCompleteReason) => {
+      const { phone, over, model, callSid } = await stage.call();
+      const watcher = await stage.watch(callSid);
+      says(model, 'Hello.', { ms: 200 });
+      await watcher.until('the greeting', ({ sealed }) => sealed.includes('done: Hello.'));
+      model.sendInputTranscription('Something bad.');
+      model.turnComplete({ turnCompleteReason });
+      await watcher.until('the error', ({ frames }) => frames.some(({ type }) => type === 'error'));
+      expect(watcher.of('error')).toMatchObject([{ code: turnCompleteReason, fatal: false }]);
+      await model.waitFor((frame) => JSON.stringify(frame).includes('could not be given'));
+      says(model, 'I cannot answer that.', { ms: 300 });
+      await watcher.until('its words', ({ sealed }) => sealed.includes('done: I cannot answer that.'));
+      says(model, 'Anything else?', { ms: 300 });
+      await watcher.until('a turn behind it', ({ sealed }) => sealed.includes('done: Anything else?'));
+      expect(watcher.page.isOver).toBe(false);
+      phone.hangUp();
+      await over;
+      await watcher.ended();
+      const events = await stage.events(callSid);
+      expect(events.filter(({ errorCode }) => errorCode === turnCompleteReason)).toHaveLength(1);
+    },
+  );
 
   it('J2: of a function is told and the call goes on', async () => {
     const { phone, over, model, callSid } = await stage.call();

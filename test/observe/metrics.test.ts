@@ -4,13 +4,9 @@ import { BUILT_IN_TOOLS } from '../../src/call/built-in-tools.js';
 import { END_REASONS } from '../../src/call/end-reason.js';
 import { systemClock } from '../../src/clock.js';
 import { ERROR_CODES } from '../../src/errors.js';
-import {
-  type CallObserver,
-  DROP_REASONS,
-  STREAM_OUTCOMES,
-  safeObserver,
-} from '../../src/observe/call-observer.js';
-import { TEXT_MODES } from '../../src/observe/run-observer.js';
+import { STREAM_OUTCOMES } from '../../src/event/run-stream.js';
+import { type CallObserver, DROP_REASONS, safeObserver } from '../../src/observe/call-observer.js';
+import { RUN_MODES, type RunObserver } from '../../src/observe/run-observer.js';
 import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
 import { CARRIER_ANOMALIES } from '../../src/telephony/carrier-anomaly.js';
 import { MEDIA_REFUSALS } from '../../src/telephony/media-stream-server.js';
@@ -90,6 +86,7 @@ function documentedValues(metric: string, label: string): string[] | undefined {
 
 type Source =
   | keyof CallObserver
+  | keyof RunObserver
   | 'refused'
   | 'anomalies'
   | 'streamEvents'
@@ -112,33 +109,29 @@ const STORE_CODES = Object.keys(ERROR_CODES).filter((code) => code.startsWith('s
 const MOVES: Readonly<Record<string, Move>> = {
   earshot_time_to_first_event_seconds: {
     by: 'onFirstEvent',
-    move: ({ observer, runObserver }) => {
-      observer.onFirstEvent('greeting', MODEL, 300);
-      observer.onFirstEvent('reply', MODEL, 700);
-      for (const mode of TEXT_MODES) runObserver.onRunFirstEvent(mode, 400);
+    move: ({ runObserver }) => {
+      runObserver('bidi').onFirstEvent('greeting', 300);
+      for (const mode of RUN_MODES) runObserver(mode).onFirstEvent('reply', 700);
     },
   },
   earshot_inter_delta_gap_seconds: {
     by: 'onDeltaGap',
-    move: ({ observer, runObserver }) => {
-      observer.onDeltaGap('model', 40);
-      observer.onDeltaGap('tool', 900);
-      for (const mode of TEXT_MODES) runObserver.onRunDeltaGap(mode, 'model', 20);
+    move: ({ runObserver }) => {
+      for (const mode of RUN_MODES) runObserver(mode).onDeltaGap('model', 40);
+      runObserver('bidi').onDeltaGap('tool', 900);
     },
   },
   earshot_streams_started_total: {
     by: 'onStreamStarted',
-    move: ({ observer, runObserver }) => {
-      observer.onStreamStarted();
-      for (const mode of TEXT_MODES) runObserver.onRunStarted(mode);
+    move: ({ runObserver }) => {
+      for (const mode of RUN_MODES) runObserver(mode).onStreamStarted();
     },
   },
   earshot_streams_total: {
     by: 'onStreamEnded',
-    move: ({ observer, runObserver }) => {
-      for (const outcome of STREAM_OUTCOMES) {
-        observer.onStreamEnded(outcome);
-        for (const mode of TEXT_MODES) runObserver.onRunEnded(mode, outcome);
+    move: ({ runObserver }) => {
+      for (const mode of RUN_MODES) {
+        for (const outcome of STREAM_OUTCOMES) runObserver(mode).onStreamEnded(outcome);
       }
     },
   },
@@ -172,18 +165,18 @@ const MOVES: Readonly<Record<string, Move>> = {
   },
   earshot_tool_calls_total: {
     by: 'onToolCall',
-    move: ({ observer }) => {
-      observer.onToolCall('end_call', 'done');
-      observer.onToolCall('unknown', 'error');
-      observer.onToolCall('a name that the model made up', 'error');
+    move: ({ runObserver }) => {
+      runObserver('bidi').onToolCall('end_call', 'done');
+      runObserver('bidi').onToolCall('unknown', 'error');
+      runObserver('sse').onToolCall('a name that the model made up', 'error');
     },
   },
   earshot_model_tokens_total: {
     by: 'onTokens',
-    move: ({ observer }) => {
+    move: ({ runObserver }) => {
       for (const modality of ['TEXT', 'AUDIO', 'IMAGE', 'VIDEO', 'DOCUMENT', 'SMELL']) {
-        observer.onTokens('input', modality, 5);
-        observer.onTokens('output', modality, 7);
+        runObserver('bidi').onTokens('input', modality, 5);
+        runObserver('none').onTokens('output', modality, 7);
       }
     },
   },
@@ -275,11 +268,13 @@ describe('the metrics and their document', () => {
     expect([...Object.keys(MOVES), ...BY_ITSELF].toSorted()).toEqual(
       METRICS.map(({ name }) => name).toSorted(),
     );
-    const { observer } = make();
+    const { observer, runObserver } = make();
+    const observers = [observer, ...RUN_MODES.map((mode) => runObserver(mode))];
+    const told = new Set(observers.flatMap((each) => Object.keys(each)));
     const sources = new Set(Object.values(MOVES).map(({ by }) => by));
     expect([...sources].toSorted()).toEqual(
       [
-        ...Object.keys(observer),
+        ...told,
         'refused',
         'anomalies',
         'streamEvents',
@@ -377,14 +372,22 @@ describe('what is counted', () => {
   it('is seconds of dropped sound, and tokens as reported', async () => {
     const metrics = make();
     metrics.observer.onAudioDropped('inbound', 'backlog_age', 40);
-    metrics.observer.onTokens('output', 'AUDIO', 25);
-    metrics.observer.onTokens('output', 'SMELL', 3);
+    metrics.runObserver('bidi').onTokens('output', 'AUDIO', 25);
+    metrics.runObserver('bidi').onTokens('output', 'SMELL', 3);
     const text = await metrics.registry.metrics();
     expect(text).toContain(
       'earshot_audio_dropped_seconds_total{direction="inbound",reason="backlog_age"} 0.04\n',
     );
     expect(text).toContain('earshot_model_tokens_total{direction="output",modality="audio"} 25\n');
     expect(text).toContain('earshot_model_tokens_total{direction="output",modality="other"} 3\n');
+  });
+
+  it('is a function by its name only where the agent has it: none in text', async () => {
+    const metrics = make();
+    for (const mode of RUN_MODES) metrics.runObserver(mode).onToolCall('end_call', 'done');
+    const text = await metrics.registry.metrics();
+    expect(text).toContain('earshot_tool_calls_total{tool="end_call",outcome="done"} 1\n');
+    expect(text).toContain('earshot_tool_calls_total{tool="unknown",outcome="done"} 2\n');
   });
 
   it('is a call without a stream among the ended ones, not among the durations', async () => {
@@ -459,7 +462,7 @@ describe('an observer that throws', () => {
     };
     const safe = safeObserver(broken, (error) => faults.push(error));
     safe.onUnderrun();
-    safe.onStreamStarted();
+    safe.onTurnLatency(650);
     expect(faults).toEqual([fault]);
   });
 });

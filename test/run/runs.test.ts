@@ -7,6 +7,7 @@ import { silentLog } from '../../src/observe/log.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { Runs } from '../../src/run/runs.js';
 import type { AppendOutcome } from '../../src/store/store.js';
+import { MemorySink } from '../wire/memory-sink.js';
 
 const GIVEN_UP: AppendOutcome = {
   stored: false,
@@ -52,7 +53,7 @@ function follow() {
     events.sealed(msg, 'model', 'One.', false);
     await nextTurn();
   };
-  return { answers, handed, begin, say };
+  return { answers, handed, begin, say, runs, events, clock };
 }
 
 describe('the session of a call', () => {
@@ -84,5 +85,38 @@ describe('the session of a call', () => {
     await say('m2');
     await say('m3');
     expect(handed).toEqual(['session', 'event', 'event', 'event']);
+  });
+});
+
+describe('a server that closes', () => {
+  it('tells a call’s watchers all that is stored, and then ends them', async () => {
+    const { begin, say, runs, events } = follow();
+    begin();
+    const sink = new MemorySink();
+    runs.broadcastOf('CA1')!.watch(sink);
+    await say('m1');
+    events.failed('server_draining', 'Over.', { fatal: true });
+    events.over();
+    await runs.told();
+    await runs.close();
+    expect(sink.hasEnded).toBe(true);
+    expect(sink.frames.map(({ frame }) => frame.type)).toEqual(['history', 'done', 'error']);
+  });
+
+  it('tells them why, and nothing as complete, where the store does not answer', async () => {
+    const { answers, begin, say, runs, events, clock } = follow();
+    answers.event = new Promise(() => {}) as never;
+    begin();
+    const sink = new MemorySink();
+    runs.broadcastOf('CA1')!.watch(sink);
+    events.delta('m1', 'model', 'One.');
+    await say('m1');
+    events.over();
+    await runs.close();
+    expect(sink.hasEnded).toBe(true);
+    expect(sink.frames.map(({ frame }) => frame.type)).toEqual(['history', 'delta', 'error']);
+    expect(sink.frames.at(-1)!.frame).toMatchObject({ code: 'server_draining', fatal: true });
+    expect(runs.counts()).toEqual({ runs: 0, watchers: 0 });
+    expect(clock.pendingTimers).toBeLessThanOrEqual(1);
   });
 });

@@ -1,10 +1,12 @@
 /** What watchers are told, and when, while the store takes its time or fails. */
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Frame } from '../../src/client/index.js';
+import { storedMessages, type Frame } from '../../src/client/index.js';
 import { nextTurn } from '../../src/clock.js';
 import { StoreError } from '../../src/errors.js';
+import type { Event } from '../../src/event/event.js';
 import { RunEvents } from '../../src/event/run-events.js';
-import { STORE_SILENCE_TOLD_MS } from '../../src/limits.js';
+import { PLACE_HELD_MAX, STORE_PLACE_WAIT_MS, STORE_SILENCE_TOLD_MS } from '../../src/limits.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { StoredFirst } from '../../src/run/stored-first.js';
 import type { AppendOutcome } from '../../src/store/store.js';
@@ -16,6 +18,8 @@ class Rig {
   readonly events: RunEvents;
   readonly teller: StoredFirst;
   readonly faults: unknown[] = [];
+  /** Handed to the store, in order. */
+  readonly committed: Event[] = [];
   readonly #sink = new MemorySink();
   readonly #appended: ((outcome: AppendOutcome) => void)[] = [];
 
@@ -24,7 +28,10 @@ class Rig {
     broadcast.watch(this.#sink, { fromStart: true });
     this.teller = new StoredFirst({
       broadcast,
-      append: () => new Promise((resolve) => this.#appended.push(resolve)),
+      append: (event) => {
+        this.committed.push(event);
+        return new Promise((resolve) => this.#appended.push(resolve));
+      },
       clock: this.clock,
       onFault: (error) => this.faults.push(error),
     });
@@ -48,6 +55,16 @@ class Rig {
     this.#appended.shift()?.(outcome);
     await nextTurn();
     await nextTurn();
+  }
+
+  get page() {
+    return this.#sink.state;
+  }
+
+  /** Something is said in one piece, sealed and no word of it told before. */
+  type(msg: string, text: string): void {
+    this.events.opened(msg, 'user');
+    this.events.sealed(msg, 'user', text, false);
   }
 
   /** What has been told until now. */
@@ -201,5 +218,127 @@ describe('what is told of a run', () => {
     await rig.settle();
     expect(await rig.told()).toEqual(['flush m1 One.']);
     expect(isTold).toBe(true);
+  });
+});
+
+describe('what comes behind a message that nobody has seen, while the store does not answer', () => {
+  it('waits a little, and is told behind that message’s text', async () => {
+    const rig = new Rig();
+    rig.type('m1', 'A question.');
+    rig.events.opened('m2', 'model');
+    rig.events.delta('m2', 'model', 'An ');
+    rig.clock.advance(STORE_PLACE_WAIT_MS - 1);
+    expect(await rig.told()).toEqual([]);
+    rig.clock.advance(1);
+    rig.events.delta('m2', 'model', 'answer.');
+    rig.events.sealed('m2', 'model', 'An answer.', false);
+    const places = ['delta m1 A question.', 'delta m2 An ', 'delta m2 answer.'];
+    expect(await rig.told()).toEqual(places);
+    await rig.settle();
+    await rig.settle();
+    expect(await rig.told()).toEqual([...places, 'done m1 A question.', 'done m2 An answer.']);
+    expect(rig.clock.pendingTimers).toBe(1);
+  });
+
+  it('is told at once where there is much of it, and little waits: ten thousand pieces, a store that never answers', async () => {
+    const rig = new Rig();
+    rig.type('m1', 'A question.');
+    rig.events.opened('m2', 'model');
+    for (let piece = 0; piece < 10_000; piece += 1) {
+      rig.events.delta('m2', 'model', 'word ');
+      expect(rig.teller.waiting).toBeLessThanOrEqual(PLACE_HELD_MAX + 1);
+      // A watcher that is two thousand frames behind would be cut.
+      if (piece % 1_000 === 0) await rig.told();
+    }
+    expect(rig.teller.waiting).toBe(1);
+    await rig.told();
+    expect(rig.page.messages.map(({ text }) => text)).toEqual(['A question.', 'word '.repeat(10_000)]);
+  });
+
+  it('finds every such message in its place, and no message has one before it needs it', async () => {
+    const rig = new Rig();
+    rig.type('m1', 'One.');
+    rig.type('m2', 'Two.');
+    rig.clock.advance(STORE_PLACE_WAIT_MS);
+    expect(await rig.told()).toEqual([]);
+    rig.events.ready();
+    expect(await rig.told()).toEqual(['ready']);
+    rig.events.opened('m3', 'model');
+    rig.events.delta('m3', 'model', 'Three.');
+    rig.type('m4', 'Four.');
+    rig.clock.advance(STORE_PLACE_WAIT_MS);
+    expect(await rig.told()).toEqual(['ready', 'delta m1 One.', 'delta m2 Two.', 'delta m3 Three.']);
+    while (rig.appends > 0) await rig.settle();
+    rig.events.sealed('m3', 'model', 'Three.', false);
+    while (rig.appends > 0) await rig.settle();
+    expect((await rig.told()).slice(4)).toEqual([
+      'done m1 One.',
+      'done m2 Two.',
+      'done m4 Four.',
+      'done m3 Three.',
+    ]);
+  });
+});
+
+describe('page and store', () => {
+  const step = fc.oneof(
+    fc.constantFrom('type', 'clip', 'open', 'piece', 'seal', 'cut', 'call', 'ready', 'settle', 'lose'),
+    fc.constantFrom('settle', 'wait', 'piece'),
+  );
+
+  it('say the same in the end, in the order in which messages began, whenever the store answers', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        const rig = new Rig();
+        const begun: string[] = [];
+        const begin = (msg: string): void => {
+          if (!begun.includes(msg)) begun.push(msg);
+        };
+        let count = 0;
+        let open: { msg: string; text: string } | undefined;
+        const close = (interrupted: boolean): void => {
+          if (open === undefined) return;
+          rig.events.sealed(open.msg, 'model', open.text, interrupted);
+          open = undefined;
+        };
+        const whole = (role: 'user' | 'model'): void => {
+          begin(`w${(count += 1)}`);
+          rig.events.opened(`w${count}`, role);
+          rig.events.sealed(`w${count}`, role, `whole ${count}`, false);
+        };
+        for (const each of steps) {
+          if (each === 'type' || each === 'clip') whole(each === 'type' ? 'user' : 'model');
+          else if (each === 'open' && open === undefined) {
+            open = { msg: `m${(count += 1)}`, text: '' };
+            rig.events.opened(open.msg, 'model');
+          } else if (each === 'piece' && open !== undefined) {
+            begin(open.msg);
+            open.text += 'word ';
+            rig.events.delta(open.msg, 'model', 'word ');
+          } else if (each === 'seal' || each === 'cut') close(each === 'cut');
+          else if (each === 'call') {
+            if (open !== undefined) begin(open.msg);
+            rig.events.called([{ id: `c${(count += 1)}`, name: 'lookup' }]);
+          } else if (each === 'ready') rig.events.ready();
+          else if (each === 'wait') rig.clock.advance(STORE_PLACE_WAIT_MS);
+          else if (each === 'settle') await rig.settle();
+          else if (each === 'lose')
+            await rig.settle({ stored: false, error: new StoreError('store_failed', 'full') });
+        }
+        close(false);
+        rig.events.over();
+        while (rig.appends > 0) await rig.settle();
+        await rig.teller.told;
+        await rig.told();
+        const words = rig.committed.flatMap(({ content }) => content?.parts?.[0]?.text ?? []);
+        const shown = storedMessages(rig.page);
+        expect(shown.map(({ text }) => text).toSorted()).toEqual(words.toSorted());
+        expect(shown.map(({ msg }) => msg)).toEqual(
+          begun.filter((msg) => shown.some((one) => one.msg === msg)),
+        );
+        expect([rig.teller.waiting, rig.faults]).toEqual([0, []]);
+      }),
+      { numRuns: 200 },
+    );
   });
 });

@@ -7,7 +7,7 @@ import { ModelError } from '../../src/errors.js';
 import { TEXT_ROUNDS_MAX } from '../../src/limits.js';
 import type { TextPiece, TextRequest } from '../../src/model/text-model.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
-import { runText, type TextOutcome, type TextRunOptions } from '../../src/run/text-run.js';
+import { OVERDUE, runText, type TextOutcome, type TextRunOptions } from '../../src/run/text-run.js';
 
 type Round = readonly (TextPiece | Error)[];
 
@@ -27,6 +27,7 @@ async function run(
   rounds: readonly Round[],
   more: Partial<TextRunOptions> = {},
   onItem: (item: RunItem, stop: () => void) => void = () => {},
+  signal?: AbortSignal,
 ): Promise<{ outcome: TextOutcome; items: RunItem[]; committed: Event[]; requests: TextRequest[] }> {
   const items: RunItem[] = [];
   const committed: Event[] = [];
@@ -64,7 +65,7 @@ async function run(
       events,
       ...more,
     },
-    controller.signal,
+    signal ?? controller.signal,
   );
   return { outcome, items, committed, requests };
 }
@@ -82,6 +83,31 @@ describe('a run in text', () => {
     expect(said(committed)).toEqual(['user: Where is my order?', 'support: It is on its way.']);
     expect(items.filter(({ type }) => type === 'delta')).toHaveLength(2);
     expect(items.at(-1)?.type).toBe('over');
+  });
+
+  it('tells what the model used, and commits nothing of it', async () => {
+    const usage = { promptTokens: { TEXT: 9 }, responseTokens: { TEXT: 4 }, totalTokenCount: 13 };
+    const { items, committed } = await run([[text('Yes.'), { type: 'usageMetadata', usage }, end()]]);
+    expect(items.filter(({ type }) => type === 'used')).toEqual([{ type: 'used', usage }]);
+    expect(committed).toHaveLength(2);
+  });
+
+  it('says at its end how the answer ended', async () => {
+    const stopped = (reason?: string) => {
+      const controller = new AbortController();
+      controller.abort(reason);
+      return controller.signal;
+    };
+    const answered: Round = [text('Yes.'), end()];
+    for (const [rounds, signal, outcome] of [
+      [[answered], undefined, 'done'],
+      [[[new ModelError('model_unreachable', 'lost')]], undefined, 'error'],
+      [[answered], stopped(), 'disconnected'],
+      [[answered], stopped(OVERDUE), 'error'],
+    ] as const) {
+      const { items } = await run(rounds, {}, () => {}, signal);
+      expect(items.at(-1)).toEqual({ type: 'over', outcome });
+    }
   });
 
   it('answers each group of calls once and joins what is said around it into one message', async () => {

@@ -19,19 +19,20 @@ const hangs: GenerateText = async function* (_request, signal) {
 function rig(generate: GenerateText = hangs, instruction: Agent['instruction'] = 'Be brief.') {
   const clock = new VirtualClock();
   const observed: unknown[][] = [];
-  const observer = new Proxy({} as RunObserver, {
-    get:
-      (_target, name) =>
-      (...args: unknown[]) =>
-        void observed.push([name, ...args]),
-  });
+  const observerOf = (mode: string): RunObserver =>
+    new Proxy({} as RunObserver, {
+      get:
+        (_target, name) =>
+        (...args: unknown[]) =>
+          void observed.push([name, mode, ...args]),
+    });
   const runs = new TextRuns({
     agent: defineAgent({ name: 'support', instruction }),
     generate,
     store: { createSession: async () => true, getSession: async () => undefined },
     writer: { append: async () => ({ stored: true, seq: 1 }) },
     isBusy: () => false,
-    observer,
+    observerOf,
     clock,
     log: silentLog,
   });
@@ -55,7 +56,7 @@ describe('runs in text', () => {
       'done Well?',
       'failed ',
     ]);
-    expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'error']);
+    expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'error']);
     expect(runs.count).toBe(0);
   });
 
@@ -65,10 +66,49 @@ describe('runs in text', () => {
       const controller = new AbortController();
       const { outcome } = await runs.start(request, controller.signal);
       if (stop === 'client') controller.abort();
-      else runs.close();
+      else await runs.close();
       expect(await outcome).toBe('stopped');
-      expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'disconnected']);
+      expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'disconnected']);
     }
+  });
+
+  it('go on while the server drains, which takes no other and is over with the last one', async () => {
+    let goOn: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const { runs } = rig(async function* () {
+      yield { type: 'text', text: 'Half a ' };
+      await held;
+      yield { type: 'text', text: 'sentence.' };
+      yield { type: 'end', finishReason: 'STOP', parts: [] };
+    });
+    const { outcome } = await runs.start(request, new AbortController().signal);
+    let isDrained = false;
+    const drained = runs.drain().then(() => (isDrained = true));
+    await expect(
+      runs.start({ ...request, sessionId: 's2' }, new AbortController().signal),
+    ).rejects.toMatchObject({ code: 'server_draining' });
+    await nextTurn();
+    expect(isDrained).toBe(false);
+    goOn();
+    expect(await outcome).toBe('done');
+    await drained;
+  });
+
+  it('are cut when the server closes, and told why', async () => {
+    const { clock, runs } = rig();
+    const { broadcast, outcome } = await runs.start(request, new AbortController().signal);
+    const sink = new MemorySink();
+    broadcast.watch(sink, { fromStart: true });
+    while (sink.state.messages.length < 2) await nextTurn();
+    const drained = runs.drain();
+    await runs.close();
+    await drained;
+    expect(await outcome).toBe('stopped');
+    while (!sink.isGone) await nextTurn();
+    expect(sink.frames.at(-1)?.frame).toMatchObject({ type: 'error', code: 'server_draining', fatal: true });
+    expect(clock.pendingTimers).toBe(0);
   });
 
   it('are refused where the author’s instruction is none, and the session is free again', async () => {
@@ -89,7 +129,7 @@ describe('runs in text', () => {
       const started = runs.start(request, new AbortController().signal);
       const refused = await started.then(() => 'started', String);
       expect(`${how}: ${refused}`).toMatch(/no such user|must return a string/u);
-      expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'error']);
+      expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'error']);
       expect(runs.count).toBe(0);
     }
   });
@@ -104,7 +144,7 @@ describe('runs in text', () => {
     broadcast.watch(sink, { fromStart: true });
     expect(await outcome).toBe('error');
     while (!sink.isGone) await nextTurn();
-    expect(observed.at(-1)).toEqual(['onRunEnded', 'sse', 'error']);
+    expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'error']);
     expect(runs.count).toBe(0);
   });
 
@@ -114,8 +154,8 @@ describe('runs in text', () => {
     await expect(runs.start(request, new AbortController().signal)).rejects.toMatchObject({
       code: 'run_conflict',
     });
-    expect(observed.filter(([name]) => name === 'onRunStarted')).toHaveLength(1);
-    runs.close();
+    expect(observed.filter(([name]) => name === 'onStreamStarted')).toHaveLength(1);
+    await runs.close();
   });
 
   it('count first event and gaps by the clock, from the message’s receipt', async () => {
@@ -131,10 +171,10 @@ describe('runs in text', () => {
     const { outcome } = await built.runs.start(request, new AbortController().signal);
     await outcome;
     expect(built.observed).toEqual([
-      ['onRunStarted', 'sse'],
-      ['onRunFirstEvent', 'sse', 300],
-      ['onRunDeltaGap', 'sse', 'model', 200],
-      ['onRunEnded', 'sse', 'done'],
+      ['onStreamStarted', 'sse'],
+      ['onFirstEvent', 'sse', 'reply', 300],
+      ['onDeltaGap', 'sse', 'model', 200],
+      ['onStreamEnded', 'sse', 'done'],
     ]);
   });
 });

@@ -16,6 +16,7 @@ import type {
 } from '../../src/model/live-connection.js';
 import { modelCapabilities } from '../../src/model/model-capabilities.js';
 import type { CallObserver } from '../../src/observe/call-observer.js';
+import type { RunObserver } from '../../src/observe/run-observer.js';
 import { silentLog } from '../../src/observe/log.js';
 import type { HangUpOutcome } from '../../src/telephony/call-control.js';
 import type { MediaStream, MediaStreamListener } from '../../src/telephony/media-stream.js';
@@ -23,6 +24,7 @@ import type { CallStatus, VoiceAnswer } from '../../src/telephony/voice-door.js'
 import { CarrierEar } from './carrier-ear.js';
 import { entering, SOME_REQUEST } from './scopes.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
+import { RunMetrics } from '../../src/run/run-metrics.js';
 
 export const FRAME = new Uint8Array(160).fill(0xff);
 /** Sixteen words for the agent to say. */
@@ -181,7 +183,7 @@ export class CallRig {
   #count = 0;
 
   constructor(options: RigOptions = {}) {
-    const observer = new Proxy({} as CallObserver, {
+    const observer = new Proxy({} as CallObserver & RunObserver, {
       get:
         (_target, name) =>
         (...args: unknown[]) =>
@@ -211,11 +213,15 @@ export class CallRig {
           },
         },
         prompts: loadPrompts(),
-        modelName: 'gemini-3.8-live',
         callMaxMs: 30 * 60_000,
         idleRepromptMs: 15_000,
         greetingProtectionMs: 0,
         ...options.deps,
+        openRun: (call, run, history) => {
+          const metrics = new RunMetrics({ run, observer });
+          run.listen((item) => metrics.hear(item));
+          options.deps?.openRun?.(call, run, history);
+        },
       },
     });
   }
@@ -324,7 +330,7 @@ export class CallRig {
   }
 
   /** What was observed by that name, in order. */
-  seen(name: keyof CallObserver): unknown[][] {
+  seen(name: keyof CallObserver | keyof RunObserver): unknown[][] {
     return this.observed.filter(([seen]) => seen === name).map(([, ...args]) => args);
   }
 

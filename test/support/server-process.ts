@@ -6,7 +6,8 @@ import { waitUntil } from './wait-until.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export class ServerProcess {
-  readonly exit: Promise<void>;
+  /** The exit code; null where a signal ended it. */
+  readonly exit: Promise<number | null>;
   readonly #child: ChildProcess;
   #output = '';
 
@@ -16,7 +17,7 @@ export class ServerProcess {
     this.#child.stdout?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
     this.#child.stderr?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
     this.exit = new Promise((resolve) => {
-      this.#child.on('exit', () => resolve());
+      this.#child.on('exit', (code) => resolve(code));
     });
   }
 
@@ -24,6 +25,14 @@ export class ServerProcess {
     const find = (): string | undefined => /answers at (http:\/\/\S+)\/twilio\/voice/.exec(this.#output)?.[1];
     await waitUntil(`an address; ${this.#output}`, () => find() !== undefined);
     return find()!;
+  }
+
+  get output(): string {
+    return this.#output;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
   }
 
   async kill(): Promise<void> {

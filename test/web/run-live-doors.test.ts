@@ -84,7 +84,7 @@ describe('the door', () => {
     const drained = server.server.drain();
     const second = server.connect({ sessionId: 's2' });
     await second.live.ended;
-    expect(second.state().failures).toMatchObject([{ code: 'run_refused', fatal: true }]);
+    expect(second.state().failures).toMatchObject([{ code: 'server_draining', fatal: true }]);
     first.live.end();
     await first.live.ended;
     await drained;

@@ -149,7 +149,11 @@ describe('a web client without sound', () => {
     const { client, model } = await greeted(server);
     model.terminate();
     await client.live.ended;
-    expect(client.state().failures.map(({ code }) => code)).toEqual(['model_lost']);
+    expect(client.state().failures.map(({ code, fatal }) => `${code} ${fatal}`)).toEqual([
+      'model_lost false',
+      'model_lost true',
+    ]);
+    expect(client.frames.at(-1)).toMatchObject({ type: 'error', fatal: true });
     expect(client.state().messages.map(({ status }) => status)).toEqual(['done', 'done']);
     expect(client.page().at(-1)).toContain('technical problem');
   });

@@ -159,9 +159,8 @@ describe('a stalled watcher', () => {
     expect(typesOf(sink).filter((type) => type !== 'heartbeat')).toEqual(
       'history delta tool tool error flush delta'.split(' '),
     );
-    // Of the one that failed it was shown nothing: the error is all that there is of it.
-    expect(sink.state.failures).toHaveLength(1);
     expect(sink.state.messages.map(({ text }) => text)).toEqual(['.xx', 'y'.repeat(50)]);
+    expect(sink.state.failures.map(({ code }) => code)).toEqual(['busy']);
     expect(sink.state.counts).toMatchObject({ missing: 0, lost: 0 });
   });
 
@@ -334,5 +333,55 @@ describe('whatever watchers do', () => {
       }),
       fuzzed(200),
     );
+  });
+});
+
+describe('a fatal error', () => {
+  const fatal: Happening = { kind: 'error', msg: 'e', code: 'model_lost', message: 'Over.', fatal: true };
+
+  test('is the last word: nothing follows it but what closes a message', async () => {
+    const { broadcast } = setUp();
+    const sink = new MemorySink();
+    broadcast.watch(sink);
+    broadcast.publish(delta('One'));
+    expect(broadcast.publish(fatal)).toBe(true);
+    expect(broadcast.publish(delta(' two'))).toBe(false);
+    expect(broadcast.publish(tool('running'))).toBe(false);
+    expect(broadcast.publish({ kind: 'ready' })).toBe(false);
+    expect(broadcast.publish({ ...fatal, msg: 'f', fatal: false })).toBe(false);
+    expect(broadcast.publish(done('One'))).toBe(true);
+    broadcast.end();
+    await served();
+    expect(typesOf(sink)).toEqual(['history', 'delta', 'error', 'done']);
+  });
+
+  test('is followed by whatever comes where it is not fatal', () => {
+    const { broadcast } = setUp();
+    broadcast.publish({ ...fatal, fatal: false });
+    expect(broadcast.publish(delta('On'))).toBe(true);
+  });
+});
+
+describe('the end of a stream', () => {
+  test('is finished when the last watcher has read it and gone', async () => {
+    const { broadcast } = setUp();
+    const [quick, stalled] = [new MemorySink(), new MemorySink()];
+    for (const sink of [quick, stalled]) broadcast.watch(sink);
+    stalled.stall();
+    let isFinished = false;
+    void broadcast.finished.then(() => (isFinished = true));
+    broadcast.publish(done('All.'));
+    broadcast.end();
+    await served();
+    expect([quick.hasEnded, isFinished]).toEqual([true, false]);
+    stalled.resume();
+    await served();
+    expect([stalled.hasEnded, isFinished]).toEqual([true, true]);
+  });
+
+  test('is finished at once where nobody watches', async () => {
+    const { broadcast } = setUp();
+    broadcast.end();
+    await expect(broadcast.finished).resolves.toBeUndefined();
   });
 });

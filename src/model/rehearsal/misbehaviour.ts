@@ -30,14 +30,23 @@ export const CLOSE_REASONS: Readonly<Record<RehearsalCloseCode, string>> = {
 };
 export const LIFE_OVER = 'Deadline expired before operation could complete.';
 
-/** All the reasons of a turn that ends for another cause than its end. */
+/** Reasons of a turn that ends for another cause than its end: those of `TurnCompleteReason` that are not about pictures. */
 const TURN_COMPLETE_REASONS = [
   'RESPONSE_REJECTED',
   'MALFORMED_FUNCTION_CALL',
   'NEED_MORE_INPUT',
   'PROHIBITED_INPUT_CONTENT',
-  'GENERATED_AUDIO_SAFETY',
+  'INPUT_TEXT_CONTAIN_PROMINENT_PERSON_PROHIBITED',
+  'INPUT_TEXT_NCII_PROHIBITED',
+  'INPUT_IP_PROHIBITED',
+  'INPUT_OTHER',
   'BLOCKLIST',
+  'GENERATED_CONTENT_SAFETY',
+  'GENERATED_CONTENT_PROHIBITED',
+  'GENERATED_CONTENT_BLOCKLIST',
+  'GENERATED_AUDIO_SAFETY',
+  'GENERATED_OTHER',
+  'MAX_REGENERATION_REACHED',
 ] as const;
 
 export const turnPointSchema = z.enum(POINTS);
@@ -65,7 +74,7 @@ const misbehaviourSchema = z.discriminatedUnion('do', [
   z.strictObject({ do: z.literal('lateTurnComplete'), seconds: seconds.default(20) }),
   z.strictObject({ do: z.literal('emptyTurn'), reason: z.enum(TURN_COMPLETE_REASONS).optional() }),
   z.strictObject({ do: z.literal('waitForInput') }),
-  z.strictObject({ do: z.literal('cutShort') }),
+  z.strictObject({ do: z.literal('cutShort'), reason: z.enum(TURN_COMPLETE_REASONS).optional() }),
   z.strictObject({ do: z.literal('callMidSpeech') }),
   z.strictObject({ do: z.literal('stutter'), ms: z.number().int().min(1).max(60_000).default(800) }),
   z.strictObject({ do: z.literal('repeatSpeech') }),

@@ -345,7 +345,8 @@ export class ModelTurn {
 
   #completeAll(): void {
     if (this.#misbehaves.has('noTurnComplete')) return this.#over();
-    this.#complete({});
+    const cut = this.#misbehaves.get('cutShort');
+    this.#complete(cut?.do === 'cutShort' && cut.reason ? { turnCompleteReason: cut.reason } : {});
     if (this.#completesLeft > 0) this.#after(NEXT_COMPLETE_MS, () => this.#completeAll());
     else this.#over();
   }

@@ -1,0 +1,181 @@
+/**
+ * The set-up of one call: its clock and recorder, the run that it is told as, and the parts that do its work, built and joined
+ * once. What they notice comes back to the host, which decides.
+ */
+import type { Agent } from '../agent/agent.js';
+import type { CallTap, WebhookRequest } from '../call-tap.js';
+import { errorText } from '../errors.js';
+import type { Event } from '../event/event.js';
+import { RunEvents } from '../event/run-events.js';
+import type { LiveConnection } from '../model/live-connection.js';
+import { CallClock } from './call-clock.js';
+import type { CallDeps } from './call-deps.js';
+import { CallEffects } from './call-effects.js';
+import type { CallIdentity } from './call-identity.js';
+import { CallLine } from './call-line.js';
+import type { CallEvent, CallTimer } from './call-state.js';
+import { CallTimers } from './call-timers.js';
+import { Conversation } from './conversation.js';
+import type { EndReason } from './end-reason.js';
+import { FunctionCalls } from './function-calls.js';
+import { IdleWatch } from './idle-watch.js';
+import { callerSilent } from './line-texts.js';
+import type { ConversationEvent } from './live-events.js';
+import { ModelLink } from './model-link.js';
+import { RefusedTurns } from './refused-turns.js';
+
+export interface CallSetUp {
+  readonly identity: CallIdentity;
+  /** The webhook that announced it; a call from the web has none. */
+  readonly request?: WebhookRequest;
+  /** What was said in the same session before. */
+  readonly history?: readonly Event[];
+  readonly agent: Agent;
+  readonly deps: CallDeps;
+}
+
+export type CallTimerName = CallTimer | 'tick' | 'greetingStart';
+
+/** The call, as its parts see it. */
+export interface CallHost {
+  isLive(): boolean;
+  post(event: CallEvent | ConversationEvent): void;
+  /** For what happens while an event is being handled: now, not behind it. */
+  apply(event: CallEvent): void;
+  guard(run: () => void): void;
+  fault(error: unknown): void;
+  onTimer(name: CallTimerName): void;
+  onModelReady(model: LiveConnection): void;
+  finish(reason: EndReason): void;
+}
+
+export interface CallParts {
+  readonly clock: CallClock;
+  readonly tap: CallTap | undefined;
+  readonly run: RunEvents;
+  readonly timers: CallTimers<CallTimerName>;
+  readonly conversation: Conversation;
+  readonly link: ModelLink;
+  readonly idle: IdleWatch;
+  readonly line: CallLine;
+  readonly functionCalls: FunctionCalls;
+  readonly refusedTurns: RefusedTurns;
+  readonly effects: CallEffects;
+}
+
+export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
+  const { identity, deps } = setUp;
+  const clock = new CallClock(deps.clock);
+  const tap = deps.openTap?.(identity, clock);
+  if (tap !== undefined) clock.onStall = (dueMs, nowMs) => tap.stalled(dueMs, nowMs);
+  if (setUp.request !== undefined) tap?.webhook(setUp.request);
+  const run = openRun(setUp, clock);
+  const timers = new CallTimers<CallTimerName>(clock, (name) => host.onTimer(name));
+  const conversation = makeConversation(setUp, host, { clock, run });
+  const link = makeLink(setUp, host, { conversation, run });
+  const idle = makeIdleWatch(setUp, host, { clock, conversation });
+  const line = new CallLine({
+    callSid: identity.callSid,
+    call: host,
+    conversation,
+    timers,
+    callControl: deps.callControl,
+    nowMs: () => clock.nowMs(),
+    observer: deps.observer,
+    log: deps.log,
+  });
+  const functionCalls = new FunctionCalls({
+    conversation,
+    run,
+    model: () => link.model,
+    onAgentEnds: (spoken) => host.apply({ type: 'agentEnds', spoken, heard: conversation.isSilent }),
+  });
+  const effects = new CallEffects({
+    conversation,
+    idle,
+    line,
+    link,
+    timers,
+    tellReady: identity.callDirection === 'web' ? run : undefined,
+    greeting: setUp.agent.greeting,
+    callMaxMs: deps.callMaxMs,
+    cutLine: () => line.cut({ clock, tap: tap?.rest }),
+    onNoStream: () => host.post({ type: 'streamClosed' }),
+    onFinish: (reason) => host.finish(reason),
+  });
+  const refusedTurns = new RefusedTurns({ run, explain: () => effects.explainRefusal() });
+  return { clock, tap, run, timers, conversation, link, idle, line, functionCalls, refusedTurns, effects };
+}
+
+function openRun({ identity, agent, deps, history = [] }: CallSetUp, clock: CallClock): RunEvents {
+  const { callSid, invocationId } = identity;
+  const run = new RunEvents({
+    invocationId,
+    agentName: agent.name,
+    clock: { nowMs: () => clock.realMs(), wallMs: () => clock.wallMs() },
+    onFault: (error) => deps.log.error({ callSid, cause: errorText(error) }, 'a listener of the run failed'),
+  });
+  deps.openRun?.(identity, run.stream, history);
+  return run;
+}
+
+function makeConversation(
+  { deps, history = [] }: CallSetUp,
+  host: CallHost,
+  { clock, run }: Pick<CallParts, 'clock' | 'run'>,
+): Conversation {
+  return new Conversation({
+    clock,
+    observer: deps.observer,
+    prompts: deps.prompts,
+    greetingProtectionMs: deps.greetingProtectionMs,
+    run,
+    isContinued: history.length > 0,
+    events: {
+      onAgentSpeaks: () => host.post({ type: 'agentSpeaks' }),
+      onPlayoutDrained: () => host.post({ type: 'playoutDrained' }),
+    },
+  });
+}
+
+function makeLink(
+  { identity, deps }: CallSetUp,
+  host: CallHost,
+  { conversation, run }: Pick<CallParts, 'conversation' | 'run'>,
+): ModelLink {
+  return new ModelLink({
+    callSid: identity.callSid,
+    connectLive: deps.connectLive,
+    log: deps.log,
+    onReady: (model) => host.onModelReady(model),
+    onFailed: () =>
+      host.guard(() => {
+        run.failed('model_unreachable', 'The model could not be reached.');
+        host.post({ type: 'modelFailed' });
+      }),
+    onGone: (lost) => {
+      conversation.detachModel(lost);
+      if (!lost) return;
+      run.failed('model_lost', 'The connection to the model was lost.');
+      host.post({ type: 'modelClosed' });
+    },
+  });
+}
+
+function makeIdleWatch(
+  { deps }: CallSetUp,
+  host: CallHost,
+  { clock, conversation }: Pick<CallParts, 'clock' | 'conversation'>,
+): IdleWatch {
+  return new IdleWatch({
+    clock,
+    repromptMs: deps.idleRepromptMs,
+    callerActiveAtMs: () => conversation.callerActiveAtMs(),
+    activeAtMs: () => conversation.activeAtMs(),
+    onReprompt: () => {
+      if (host.isLive()) conversation.ask(callerSilent(deps.idleRepromptMs / 1000));
+    },
+    // Where the model has never said a word, it is not the caller who is silent.
+    onIdle: () => host.post({ type: conversation.messagesBegun === 0 ? 'modelMute' : 'callerIdle' }),
+  });
+}
