@@ -31,6 +31,14 @@ export interface StoredFirstOptions {
   readonly onFault: (error: unknown) => void;
 }
 
+/** What was given up, and what was to be told of it. */
+export interface Loss {
+  readonly code: string;
+  readonly message: string;
+  /** The message that it is, if it is one. */
+  readonly msg: string | undefined;
+}
+
 /** What an item comes to. */
 interface Telling {
   readonly item: RunItem;
@@ -63,6 +71,7 @@ export class StoredFirst {
   #silence: Timer | undefined;
   #isSilenceTold = false;
   #isOver = false;
+  readonly #losses: Loss[] = [];
   #allTold: () => void = () => {};
   /** Resolves when the run is over, and all of it is stored or given up, and told. */
   readonly told = new Promise<void>((resolve) => {
@@ -77,6 +86,11 @@ export class StoredFirst {
   /** The agent's message that has begun and is not sealed. */
   get openMsg(): string | undefined {
     return this.#happenings.openMsg;
+  }
+
+  /** All that was given up until now, in order. */
+  get losses(): readonly Loss[] {
+    return this.#losses;
   }
 
   /** Items that were heard and are not told. */
@@ -156,10 +170,17 @@ export class StoredFirst {
       this.#silence?.cancel();
       this.#silence = undefined;
       this.#watchSilence();
-      if (!outcome.stored) this.#publish([lost(event.id, outcome.error.code)]);
+      if (!outcome.stored) this.#lose(event.id, outcome.error.code);
       this.#release(event.id);
       this.#advance();
     });
+  }
+
+  #lose(eventId: string, code: string): void {
+    const item = this.#waiting.get(eventId)?.item;
+    const message = 'A message of this conversation could not be stored.';
+    this.#losses.push({ code, message, msg: item?.type === 'sealed' ? item.msg : undefined });
+    this.#publish([{ kind: 'error', msg: `s${eventId}`, code, message, fatal: false }]);
   }
 
   /** Moves the line on as far as it goes, and sees to it that nothing is held in it for long. */
@@ -229,8 +250,3 @@ const LATE: Happening = {
   message: 'This conversation is not being stored at the moment; it goes on.',
   fatal: false,
 };
-
-function lost(eventId: string, code: string): Happening {
-  const message = 'A message of this conversation could not be stored.';
-  return { kind: 'error', msg: `s${eventId}`, code, message, fatal: false };
-}
