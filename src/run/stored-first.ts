@@ -6,7 +6,8 @@
  * A message that is sealed without a delta, such as a typed question, has no place on the page until it is stored, and what
  * comes behind it may not be told before. The store is nearly always quicker than the model. Where it is not, what waits for
  * such a message waits STORE_PLACE_WAIT_MS at most, and PLACE_HELD_MAX items of it: then the message gets its place by one
- * delta with its whole text, all behind it is told, and its sealing frame follows when it is stored. So nothing stays in here
+ * delta with its whole text, all behind it is told, and its sealing frame follows when it is stored. One that is not at the store,
+ * because what is in front of it in the history is still being said, gets its place at once. So nothing stays in here
  * but that, sealing frames, and frames of committed events; these are as many as the store's queue and the places of
  * `SpokenOrder` hold. Each item is looked at when it comes, when it is told, and when its event is stored.
  */
@@ -201,12 +202,13 @@ export class StoredFirst {
     this.#advance();
   }
 
-  /** Up to a message without a place that waits for the store; without patience, for as long as something is held, such a
+  /** Up to a message without a place that the store has and has not stored; without patience, for as long as something is held, such a
    * message gets its place. */
   #move(isPatient: boolean): void {
     for (let [next] = this.#line; next !== undefined; [next] = this.#line) {
-      const isPlaceless = next.waitsFor !== undefined && next.place !== undefined;
-      if (isPlaceless && (isPatient || this.#held === 0)) return;
+      const { waitsFor } = next;
+      const isPlaceless = waitsFor !== undefined && next.place !== undefined;
+      if (isPlaceless && (isPatient || this.#held === 0) && this.#appending.has(waitsFor)) return;
       this.#line.shift();
       next.isInLine = false;
       if (isPlaceless && next.place !== undefined) this.#publish([next.place]);
