@@ -20,7 +20,7 @@ import type { SessionKey, Store } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
 import { historyMessages } from './run-happenings.js';
 import { RunMetrics } from './run-metrics.js';
-import { StoredFirst } from './stored-first.js';
+import { type Loss, StoredFirst } from './stored-first.js';
 import { OVERDUE, runText, type TextOutcome } from './text-run.js';
 
 export interface TextRunRequest {
@@ -37,6 +37,8 @@ export interface StartedTextRun {
   readonly broadcast: Broadcast;
   /** Resolves when all is stored and told. */
   readonly outcome: Promise<TextOutcome>;
+  /** What could not be stored, complete once `outcome` has resolved. */
+  readonly losses: readonly Loss[];
 }
 
 export interface TextRunsOptions {
@@ -60,6 +62,7 @@ interface RunningText {
   readonly history: readonly Event[];
   readonly request: TextRunRequest;
   readonly broadcast: Broadcast;
+  readonly losses: Loss[];
 }
 
 export class TextRuns {
@@ -116,7 +119,8 @@ export class TextRuns {
       const stored = await store.getSession(session, HISTORY_READ);
       const broadcast = new Broadcast({ clock, stored: historyMessages(stored?.events ?? []) });
       const history = stored?.events ?? [];
-      const running = { session, events, metrics, instruction, history, request, broadcast };
+      const losses: Loss[] = [];
+      const running = { session, events, metrics, instruction, history, request, broadcast, losses };
       // An error in here would be a fault of ours: it ends this run, and nothing else of the server.
       const outcome = this.#run(running, controller.signal)
         .catch((error: unknown): TextOutcome => {
@@ -126,7 +130,7 @@ export class TextRuns {
           return 'error';
         })
         .finally(release);
-      return { sessionId: session.id, broadcast, outcome };
+      return { sessionId: session.id, broadcast, outcome, losses };
     } catch (error) {
       release();
       events.over('error');
@@ -177,7 +181,7 @@ export class TextRuns {
     this.#options.log.error({ cause: errorText(error) }, 'a listener of a text run failed');
 
   async #run(
-    { session, events, metrics, instruction, history, request, broadcast }: RunningText,
+    { session, events, metrics, instruction, history, request, broadcast, losses }: RunningText,
     signal: AbortSignal,
   ): Promise<TextOutcome> {
     const { generate, writer, clock } = this.#options;
@@ -204,6 +208,7 @@ export class TextRuns {
       signal,
     );
     await teller.told;
+    losses.push(...teller.losses);
     if (outcome === 'stopped') {
       const msg = teller.openMsg ?? 'stopped';
       broadcast.publish({ kind: 'error', msg, ...whyStopped(signal), fatal: true });
