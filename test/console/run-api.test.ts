@@ -1,4 +1,5 @@
 /** What the text routes answer, over real HTTP, while the store, the ids and the bodies are as they may be. */
+import { bareTools } from '../support/bare-tools.js';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -48,6 +49,8 @@ async function open(generate: GenerateText, lost: readonly number[], code: Store
       },
     },
     isBusy: () => false,
+    tools: bareTools(systemClock),
+    recall: async () => undefined,
     observerOf: () => new Proxy({} as RunObserver, { get: () => () => {} }),
     clock: systemClock,
     log: silentLog,
