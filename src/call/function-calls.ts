@@ -88,8 +88,8 @@ export class FunctionCalls {
     return this.#calls.work;
   }
 
-  counts(): Readonly<Record<string, number>> {
-    return { ...this.#calls.counts(), updates: this.#updates.size };
+  get waiting(): { readonly functionCalls: number; readonly updates: number } {
+    return { functionCalls: this.#calls.open, updates: this.#updates.size };
   }
 
   /** One group of calls, in the call's mailbox. */

@@ -119,6 +119,11 @@ export class ToolCalls {
     return { tools: this.#open.size, ...this.#work.counts() };
   }
 
+  /** Calls without a result. */
+  get open(): number {
+    return this.#open.size;
+  }
+
   /** One message of the model. Resolves with every answer when the last is given. */
   async dispatch(
     functionCalls: readonly FunctionCall[],
