@@ -25,7 +25,7 @@ class OpenWork implements ToolWork {
 
   carryOut({ id }: { readonly id: string }, signal: AbortSignal): Promise<CallOutcome> {
     const work = deferred<CallOutcome>();
-    this.open.set(id, work.resolve);
+    this.open.set(id, (outcome) => work.resolve(outcome));
     this.signals.set(id, signal);
     return work.promise;
   }
