@@ -185,6 +185,13 @@ export class AgentLeg {
       this.#awaited = { message: current, untilMs: Infinity, isTurnOver: false };
   }
 
+  /** The model was given results. What it says from now on may be about them: behind the `turnComplete` of a cut turn nothing is
+   * late any more. */
+  onAnswered(): void {
+    this.#isAnswerDue = true;
+    this.onCallerTurn();
+  }
+
   /** No result is missing any more. */
   onToolsAnswered(): void {
     const awaited = this.#awaited;

@@ -312,6 +312,13 @@ export class Conversation {
     this.#agent.onToolCall(isAwaited);
   }
 
+  /** The model was given results. */
+  onAnswered(): void {
+    this.noteActivity();
+    this.#agent.onAnswered();
+  }
+
+  /** No result is missing any more. */
   onToolsAnswered(): void {
     this.#agent.onToolsAnswered();
   }

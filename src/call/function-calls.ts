@@ -182,7 +182,7 @@ export class FunctionCalls {
     const told = responses.map((one, index) =>
       index === 0 && note !== undefined ? { ...one, response: { ...one.response, note } } : one,
     );
-    conversation.noteActivity();
+    conversation.onAnswered();
     model()?.sendToolResponse(told);
   }
 

@@ -128,3 +128,22 @@ describe('A18: a message in whose turn a function was called', () => {
     expect(other.outcomes().slice(0, 2)).toEqual(['done', 'done']);
   });
 });
+
+describe('I2: a result that comes behind a barge-in', () => {
+  it.each(['before', 'behind'] as const)(
+    'is spoken from its first sound on; given %s the end of the cut turn',
+    async (when) => {
+      const { rig, stream, found, model } = await looking();
+      model.say('one two three four five six', 3_000, { generationComplete: false, turnComplete: false });
+      await rig.advance(1_000);
+      model.listener.onInterrupted();
+      if (when === 'before') await found();
+      model.listener.onTurnComplete(undefined);
+      if (when === 'behind') await found();
+      const playedMs = stream.ear.playedMs;
+      model.say('Here it is.', 1_000);
+      await rig.advance(2_000);
+      expect(stream.ear.playedMs - playedMs).toBeGreaterThanOrEqual(1_000);
+    },
+  );
+});
