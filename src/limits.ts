@@ -1,6 +1,7 @@
 /**
  * Every bound on a queue, wait, retry and payload, in one place: the unit is in the name, the reason beside it,
- * and how it relates to its neighbours is asserted when the module loads.
+ * and how it relates to its neighbours is asserted when the module loads. Those of the stand-in model are beside it, in
+ * `model/rehearsal/rehearsal-limits.ts`.
  */
 import assert from 'node:assert/strict';
 
@@ -198,6 +199,8 @@ export const HANG_UP_MAX_MS = 8_000;
 export const MAILBOX_MAX = 1_000;
 /** Ended calls kept in memory for `GET /calls/:callSid` and `/twilio/after`. */
 export const ENDED_CALLS_MAX = 500;
+/** What was said in them goes after a day, or when it is deleted: a deletion by another process is not told to this one. */
+export const ENDED_WORDS_KEPT_MS = 24 * 60 * 60_000;
 /** Text kept of one call's transcript: two hours of talk. Kept ended calls hold at most 60 MB. */
 export const TRANSCRIPT_MAX_CHARS = 60_000;
 /** A draining server lets running calls and text runs go on for this long. */
@@ -205,58 +208,6 @@ export const DRAIN_MAX_MS = 5 * 60_000;
 /** One REST request to cut the line, and how often it is tried: a lost one leaves time for the next. */
 export const HANG_UP_ATTEMPT_MAX_MS = 3_000;
 export const HANG_UP_ATTEMPTS_MAX = 4;
-
-// --- The rehearsal model ------------------------------------------------------------------------------------
-
-/** Utterances waiting for the one synthesizer; each takes about 0.1 s. More than these are refused. */
-export const SPEECH_QUEUE_MAX = 256;
-/** Text of one utterance: about two minutes of speech. */
-export const SPEECH_TEXT_MAX_CHARS = 2_000;
-/** A synthesizer that is busy with one utterance for this long has hung; the longest takes about 3 s. */
-export const SPEECH_SYNTHESIS_TIMEOUT_MS = 20_000;
-/** Spoken utterances kept, 48 kB a second: about eleven minutes of speech, the longest unused forgotten first. */
-export const SPEECH_CACHE_MAX_BYTES = 32 * 1024 * 1024;
-/** Connections to the rehearsal service; Gemini's own default is 1,000 a project. */
-export const REHEARSAL_CONNECTIONS_MAX = 1_000;
-/** Largest message to the rehearsal service; a setup with a long instruction is some 100 kB. */
-export const REHEARSAL_PAYLOAD_MAX_BYTES = 4 * 1024 * 1024;
-/** A connection without `setup` for this long is closed. */
-export const REHEARSAL_SETUP_TIMEOUT_MS = 30_000;
-/** Bytes unsent to a client above which the rehearsal stops speaking until it has read some: 16 s of speech. */
-export const REHEARSAL_BUFFERED_MAX_BYTES = 1024 * 1024;
-/** A function's response is waited for this long, then the turn goes on without it. */
-export const REHEARSAL_TOOL_WAIT_MAX_MS = 30_000;
-/** Typed text that waits for a `turnComplete`; more is forgotten from the front. */
-export const REHEARSAL_TEXT_MAX_CHARS = 20_000;
-/** Dialogues that can be resumed by a handle, the oldest forgotten first. */
-export const REHEARSAL_HANDLES_MAX = 1_000;
-/** A handle is good for this long after its connection ended, as Google documents for the Developer API. */
-export const REHEARSAL_HANDLE_LIFE_MS = 2 * 60 * 60_000;
-/** A client has this long to answer the closing handshake before its socket is cut. */
-export const REHEARSAL_CLOSE_MAX_MS = 1_000;
-/** A dialogue's file. The shipped one has about 2,500 characters. */
-export const REHEARSAL_DIALOGUE_MAX_CHARS = 256 * 1024;
-/** Function calls of one conversation that are not answered; the oldest is forgotten beyond. */
-export const REHEARSAL_OPEN_CALLS_MAX = 64;
-/** Calls in a row of which each was made because of the result before: a dialogue may lead in a circle. */
-export const REHEARSAL_CALL_CHAIN_MAX = 8;
-/** Results and input that wait until the rehearsal has finished speaking; the oldest is forgotten beyond. */
-export const REHEARSAL_WAITING_MAX = 32;
-/** Levels of a declaration's schema that arguments are made for; a schema may refer to itself. */
-export const REHEARSAL_SCHEMA_DEPTH_MAX = 8;
-
-/** Text requests being answered at once; more are told that the model is overloaded. */
-export const REHEARSAL_TEXT_REQUESTS_MAX = 256;
-/** The body of a text request must have come within this time. */
-export const REHEARSAL_BODY_MAX_MS = 15_000;
-/** A client that does not read its answer for this long is cut off. */
-export const REHEARSAL_UNREAD_MAX_MS = 30_000;
-/** Tokens of one text answer, four characters each; a longer one ends with MAX_TOKENS. */
-export const REHEARSAL_OUTPUT_TOKENS_MAX = 8_192;
-/** Functions that one text request may declare: each is looked for in what the user wrote. */
-export const REHEARSAL_DECLARATIONS_MAX = 512;
-/** Functions that one text answer calls. */
-export const REHEARSAL_CALLS_MAX = 16;
 
 // --- Frames for clients -------------------------------------------------------------------------------------
 
@@ -317,6 +268,9 @@ export const WEB_FAULTS_PER_SECOND = 1;
 export const WEB_SOUND_UNSENT_MAX_BYTES = 32 * 1024;
 /** Sockets that have not yet shown a valid `start`, or whose history is being read. */
 export const WEB_UNSTARTED_MAX = 100;
+/** What a client sends while its conversation is opened and its socket no longer read: the end of a message of which most had come, and what the
+ * same reading brought. More, and it is hung up. */
+export const WEB_EARLY_MAX_BYTES = 2 * WEB_PAYLOAD_MAX_BYTES;
 /** What was said before is read within this time, or the conversation begins without it. */
 export const WEB_HISTORY_WAIT_MS = 3_000;
 /** What of it the model is given: some 3,000 tokens. */
@@ -334,6 +288,12 @@ export const ARTIFACT_MAX_BYTES = 16 * 1024 * 1024;
 /** What reading a session gives of its events, the newest: more than hours of talk. Older ones are read by pages. */
 export const SESSION_EVENTS_MAX = 10_000;
 export const SESSION_EVENTS_MAX_BYTES = 32 * 1024 * 1024;
+/** What of a session is read for a model or a page that is told what was said before: the newest, with room for all that either is given,
+ * however few words an event has. */
+export const HISTORY_READ = { events: 2_000, bytes: 1024 * 1024 } as const;
+/** Events that are read and parsed in one turn of the event loop: some 3 ms. */
+export const EVENT_READ_SLICE = 200;
+export const EVENT_READ_SLICE_BYTES = 256 * 1024;
 /** One page of events, and of sessions or artifacts. */
 export const EVENT_PAGE_MAX = 500;
 export const EVENT_PAGE_MAX_BYTES = 8 * 1024 * 1024;
@@ -378,6 +338,8 @@ export const STORE_PLACE_WAIT_MS = 200;
 export const PLACE_HELD_MAX = 64;
 /** While the store has been silent for this long, whoever watches is told: longer than a busy disk, shorter than a caller's turn. */
 export const STORE_SILENCE_TOLD_MS = 2_000;
+/** A server that starts waits this long for a database that is not up yet; a container's is within seconds. */
+export const STORE_START_MAX_MS = 30_000;
 /** Closing waits this long for events that are not stored yet. */
 export const STORE_CLOSE_MAX_MS = 10_000;
 
@@ -481,6 +443,16 @@ assert(
 assert(EVENT_PAGE_MAX_BYTES <= SESSION_EVENTS_MAX_BYTES, 'a page is no more than a session');
 assert(CLOSE_TOLD_MAX_MS + CLOSE_SENT_MAX_MS < HURRIED_CLOSE_MAX_MS, 'a hurried closing still tells');
 assert(TEXT_RUN_MAX_MS <= DRAIN_MAX_MS, 'a text run that had begun before a drain ends within it');
+assert(
+  4 * Math.max(TEXT_HISTORY_MAX_CHARS, WEB_HISTORY_MAX_CHARS, WIRE_HISTORY_MAX_CHARS) <= HISTORY_READ.bytes &&
+    HISTORY_READ.bytes < SESSION_EVENTS_MAX_BYTES &&
+    HISTORY_READ.events < SESSION_EVENTS_MAX,
+  'what is read of a session has all that a model or a page is given of it, and is far from all',
+);
+assert(
+  EVENT_READ_SLICE < HISTORY_READ.events && EVENT_READ_SLICE_BYTES < HISTORY_READ.bytes,
+  'a history is read in several slices',
+);
 assert(5 * STORE_NAME_MAX_BYTES < 2_704, 'names fit into an index entry of PostgreSQL');
 assert(SQLITE_BUSY_MAX_MS < SQLITE_STATEMENT_MAX_MS, 'a lock is reported before the thread is given up');
 assert(

@@ -6,13 +6,14 @@ import type { CallRegistry } from './call/call-registry.js';
 import type { Clock } from './clock.js';
 import { errorText, StoreError } from './errors.js';
 import type { Event } from './event/event.js';
-import { WEB_HISTORY_WAIT_MS } from './limits.js';
+import { HISTORY_READ, WEB_HISTORY_WAIT_MS } from './limits.js';
 import type { Log } from './observe/log.js';
 import type { Runs } from './run/runs.js';
 import type { TextRuns } from './run/text-runs.js';
 import type { EventWriter } from './store/event-writer.js';
+import { sessionName } from './store/session-name.js';
 import type { SessionKey, Store } from './store/store.js';
-import type { LiveCaller, LiveLine, OpenedLive, OpenLive, RefusedLive } from './web/live-runs.js';
+import type { LiveLine, OpenedLive, OpenLive, RefusedLive } from './web/live-runs.js';
 
 export interface LiveRunsOptions {
   readonly appName: string;
@@ -40,7 +41,7 @@ export function createOpenLive(options: LiveRunsOptions): OpenLive {
     const going = calls.rejoinWeb(caller, stream);
     if (going !== undefined) return joined(going);
     const session: SessionKey = { appName, userId: caller.userId, id: caller.sessionId };
-    const key = keyOf(caller);
+    const key = sessionName(session);
     if (opening.has(key) || textRuns?.isRunning(session) === true) return CONFLICT;
     opening.add(key);
     try {
@@ -57,10 +58,6 @@ export function createOpenLive(options: LiveRunsOptions): OpenLive {
   };
 }
 
-function keyOf({ userId, sessionId }: LiveCaller): string {
-  return JSON.stringify([userId, sessionId]);
-}
-
 interface Earlier {
   readonly history: readonly Event[];
   readonly failure: StoreError | undefined;
@@ -71,8 +68,8 @@ function historyOf(session: SessionKey, { keeping, clock, log }: LiveRunsOptions
   if (keeping === undefined) return Promise.resolve({ history: [], failure: undefined });
   const read = async (): Promise<Earlier> => {
     // The run before this one may have ended a moment ago.
-    await keeping.writer.flushed();
-    const stored = await keeping.store.getSession(session);
+    await keeping.writer.flushed(session);
+    const stored = await keeping.store.getSession(session, HISTORY_READ);
     return { history: stored?.events ?? [], failure: undefined };
   };
   return new Promise((resolve) => {

@@ -1,18 +1,20 @@
 /**
  * The process: reads the environment, starts the server, says where it is, and on SIGTERM, SIGINT or SIGHUP drains and exits 0.
- * A second signal, a second later or more, cuts what is left, a third one ends it as it stands; both exit 1. A bad configuration
- * is one line and exit 78.
+ * A second signal, a second later or more, cuts what is left, a third one ends it as it stands; both exit 1. What keeps it from
+ * starting is one line, and exit 78 where something has to be mended first, 1 where starting again may help.
  */
 import { config as loadDotenv } from 'dotenv';
 import { systemClock, within } from './clock.js';
 import { type Config, readConfig, startWarnings } from './config.js';
-import { AppError, ConfigError, errorText } from './errors.js';
+import { AppError, ConfigError, errorText, StoreError } from './errors.js';
 import { HURRIED_CLOSE_MAX_MS } from './limits.js';
 import type { Log } from './observe/log.js';
 import { createLog } from './observe/pino-log.js';
 import { type RunningServer, startServer } from './server.js';
 
-const EXIT_CONFIG = 78;
+/** EX_CONFIG of sysexits(3). */
+const EXIT_MEND_FIRST = 78;
+const EXIT_FAILED = 1;
 /** A signal to npm's whole process group arrives twice, once by itself and once passed on by npm: that is one wish. */
 const SAME_SIGNAL_MS = 1_000;
 
@@ -25,7 +27,8 @@ function complain(error: unknown): never {
   const known = error instanceof AppError;
   process.stderr.write(`earshot: ${errorText(error)}\n`);
   if (!known && error instanceof Error) process.stderr.write(`${error.stack ?? ''}\n`);
-  process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
+  const needsMending = error instanceof ConfigError || (error instanceof StoreError && !error.retryable);
+  process.exit(needsMending ? EXIT_MEND_FIRST : EXIT_FAILED);
 }
 
 function announce(server: RunningServer, config: Config, log: Log): void {
@@ -59,7 +62,7 @@ class Stopping {
     if (this.#askedAtMs !== undefined && nowMs - this.#askedAtMs < SAME_SIGNAL_MS) return;
     const isFirst = this.#askedAtMs === undefined;
     this.#askedAtMs = nowMs;
-    if (this.#isHurried) process.exit(1);
+    if (this.#isHurried) process.exit(EXIT_FAILED);
     if (isFirst) {
       this.#log.info({ signal }, 'asked to stop');
       this.#drain().catch(complain);
@@ -82,7 +85,7 @@ class Stopping {
   /** Cutting ends the drain, too. */
   async #cut(): Promise<never> {
     await within(systemClock, HURRIED_CLOSE_MAX_MS, this.#server.close());
-    process.exit(1);
+    process.exit(EXIT_FAILED);
   }
 }
 
@@ -91,10 +94,16 @@ async function main(): Promise<void> {
   process.stdout.on('error', () => {});
   const config = readEnvironment();
   const log = createLog({ level: config.LOG_LEVEL, pretty: config.LOG_PRETTY });
+  let stopping: Stopping | undefined;
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      if (stopping !== undefined) return stopping.ask(signal);
+      log.info({ signal }, 'asked to stop before it was ready');
+      process.exit(0);
+    });
+  }
   const server = await startServer(config, { clock: systemClock, log });
-  const stopping = new Stopping(server, log);
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
-    process.on(signal, () => stopping.ask(signal));
+  stopping = new Stopping(server, log);
   announce(server, config, log);
 }
 

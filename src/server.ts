@@ -22,6 +22,7 @@ import { startRehearsalService } from './model/rehearsal/rehearsal-service.js';
 import type { GenerateText } from './model/text-model.js';
 import type { Log } from './observe/log.js';
 import { PACKAGE_ROOT, packageVersion } from './package-root.js';
+import { awaitStore } from './store/await-store.js';
 import { EventWriter } from './store/event-writer.js';
 import { openStore } from './store/open-store.js';
 import { buildSwitchboard } from './switchboard.js';
@@ -64,7 +65,7 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     log,
   });
   const model = await openModel(config, deps, agents);
-  const store = await openStore(config.DATABASE_URL, { clock, log });
+  const store = await awaitStore(() => openStore(config.DATABASE_URL, { clock, log }), { clock, log });
   const writer = new EventWriter({ store, clock, log });
   const recordings = openRecordings(config, { ...deps, model, agents });
   const switchboard = buildSwitchboard({

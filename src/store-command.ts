@@ -12,6 +12,7 @@ import { readConfig } from './config.js';
 import { ConfigError, errorText } from './errors.js';
 import { silentLog } from './observe/log.js';
 import { openStore } from './store/open-store.js';
+import { prune } from './store/retention.js';
 import type { DeletedCounts, Store } from './store/store.js';
 
 const HELP = `Stored conversations.
@@ -24,7 +25,6 @@ const HELP = `Stored conversations.
 USER is a caller's number, such as +15550100001, or a user id of the text modes.
 `;
 const CONFIG_EXIT = 78;
-const DAY_MS = 24 * 60 * 60_000;
 
 interface Arguments {
   readonly command: string | undefined;
@@ -104,10 +104,7 @@ async function run(store: Store, { command, subject, app, user }: Arguments): Pr
       );
       return;
     case 'prune': {
-      const days = Number(required(subject, 'a number of days'));
-      if (!(days > 0))
-        throw new ConfigError('config_invalid', `"${subject ?? ''}" is no number of days above 0`);
-      printCounts(await store.deleteOlderThan(Math.floor(systemClock.wallMs() - days * DAY_MS)));
+      printCounts(await prune(store, systemClock, Number(required(subject, 'a number of days'))));
       return;
     }
     case 'export': {

@@ -33,6 +33,7 @@ import type { Log } from './observe/log.js';
 import { type Metrics, createMetrics } from './observe/metrics.js';
 import type { RunMode, RunObserver } from './observe/run-observer.js';
 import { packageVersion } from './package-root.js';
+import { forgettingStore } from './run/forgetting-store.js';
 import { RunMetrics } from './run/run-metrics.js';
 import { Runs } from './run/runs.js';
 import { TextRuns, type TextRunsOptions } from './run/text-runs.js';
@@ -78,10 +79,11 @@ export interface Switchboard {
 }
 
 export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
-  const { config, agents, model, callControl, openTap, onRun, keeping, clock, log } = options;
+  const { config, agents, keeping, clock, log } = options;
   const metrics = createSwitchboardMetrics(options);
   const admission = new LagAdmission({ clock, lagMs: () => metrics.loopLagMs() });
   const runs = new Runs({ writer: keeping?.writer ?? FORGETFUL, clock, log });
+  keeping?.writer.watchLosses(({ error }) => metrics.eventsLost.inc({ reason: error.code }));
   const observerOf = (mode: RunMode): RunObserver =>
     safeObserver(metrics.runObserver(mode), () => metrics.observerFaults.inc());
   const textRuns = keeping && createTextRuns(keeping, { agents, runs, observerOf, clock, log });
@@ -89,32 +91,18 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     agents,
     callsMax: config.MAX_CALLS,
     overloaded: () => admission.isFull,
-    deps: {
-      clock,
-      log,
-      observer: safeObserver(metrics.observer, () => metrics.observerFaults.inc()),
-      connectLive: model.connectLive,
-      callControl,
-      prompts: loadPrompts(),
-      ...(openTap && { openTap }),
-      openRun: (call, run, history) => {
-        const numbers = new RunMetrics({ run, observer: observerOf('bidi') });
-        run.listen((item) => numbers.hear(item));
-        runs.followCall(call, run, history);
-        onRun?.(call, run, history);
-      },
-      ...callTimesOf(config),
-    },
+    deps: createCallDeps(options, { metrics, runs, observerOf }),
   });
   const live = createLiveDoor({ agents, calls, runs, textRuns, keeping, metrics, clock, log });
   const media = createMediaServer(config, { clock, log, metrics, calls });
   const http = createHttpServer(config, {
+    clock,
     log,
     metrics,
     calls,
     media,
     live,
-    store: keeping?.store,
+    store: keeping && deletableStore(keeping.store, calls, runs),
     runs: {
       start: textRuns && ((request, signal) => textRuns.start(request, signal)),
       broadcastOf: (callSid) => runs.broadcastOf(callSid),
@@ -147,14 +135,42 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
   };
 }
 
-function callTimesOf(
-  config: Config,
-): Pick<CallDeps, 'callMaxMs' | 'idleRepromptMs' | 'greetingProtectionMs'> {
+interface CallParts {
+  readonly metrics: Metrics;
+  readonly runs: Runs;
+  readonly observerOf: (mode: RunMode) => RunObserver;
+}
+
+function createCallDeps(
+  { config, model, callControl, openTap, onRun, clock, log }: SwitchboardOptions,
+  { metrics, runs, observerOf }: CallParts,
+): CallDeps {
   return {
+    clock,
+    log,
+    observer: safeObserver(metrics.observer, () => metrics.observerFaults.inc()),
+    connectLive: model.connectLive,
+    callControl,
+    prompts: loadPrompts(),
+    ...(openTap && { openTap }),
+    openRun: (call, run, history) => {
+      const numbers = new RunMetrics({ run, observer: observerOf('bidi') });
+      run.listen((item) => numbers.hear(item));
+      runs.followCall(call, run, history);
+      onRun?.(call, run, history);
+    },
     callMaxMs: config.MAX_CALL_MINUTES * 60_000,
     idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
     greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
   };
+}
+
+/** What is deleted by a route is not kept in memory either. */
+function deletableStore(store: Store, calls: CallRegistry, runs: Runs): Store {
+  return forgettingStore(store, (deleted) => {
+    calls.forget(deleted);
+    runs.forget(deleted);
+  });
 }
 
 function createSwitchboardMetrics({ agents, model, keeping }: SwitchboardOptions): Metrics {
@@ -168,6 +184,7 @@ function createSwitchboardMetrics({ agents, model, keeping }: SwitchboardOptions
     refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
     anomalies: CARRIER_ANOMALIES,
     streamEvents: STREAM_EVENTS,
+    storeBacklog: keeping && (() => ({ ...keeping.writer.waiting, isFailing: keeping.writer.isFailing })),
   });
 }
 
@@ -235,6 +252,7 @@ function createTextRuns(
 }
 
 interface HttpParts extends DoorParts {
+  readonly clock: Clock;
   readonly media: MediaStreamServer;
   readonly live: LiveDoor;
   readonly store: Store | undefined;
@@ -242,7 +260,7 @@ interface HttpParts extends DoorParts {
 }
 
 function createHttpServer(config: Config, parts: HttpParts): Server {
-  const { log, metrics, calls, media, live, store, runs } = parts;
+  const { clock, log, metrics, calls, media, live, store, runs } = parts;
   // What TwiML takes to load and compile would otherwise be the first caller's wait.
   renderVoiceAnswer({ kind: 'stream', token: 'warm-up' }, 'https://localhost');
   const app = express();
@@ -268,6 +286,7 @@ function createHttpServer(config: Config, parts: HttpParts): Server {
       runs,
       store,
       decide: store && ((id, decision) => store.decidePendingCall(id, decision)),
+      clock,
       log,
     }),
   );

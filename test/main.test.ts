@@ -57,6 +57,35 @@ async function talking(url: string): Promise<{ phone: Phone; over: Promise<unkno
   return { phone, over };
 }
 
+interface Refusal {
+  readonly severity: string;
+  readonly sqlState: string;
+  readonly message: string;
+}
+
+/** What speaks as much of PostgreSQL's protocol as it takes to refuse: an ErrorResponse to the first message
+ * (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
+async function refusingDatabase({ severity, sqlState, message }: Refusal) {
+  let connections = 0;
+  const fields = `S${severity}\0V${severity}\0C${sqlState}\0M${message}\0\0`;
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(4 + Buffer.byteLength(fields));
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(Buffer.concat([Buffer.from('E'), length, Buffer.from(fields)])));
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => {
+    server.once('listening', resolve);
+  });
+  const address = server.address();
+  return {
+    port: typeof address === 'object' ? address?.port : 0,
+    connections: () => connections,
+    close: () => server.close(),
+  };
+}
+
 async function urlOf(started: Run): Promise<string> {
   const deadlineMs = systemClock.nowMs() + 20_000;
   for (;;) {
@@ -121,6 +150,41 @@ describe('the process', () => {
     expect(started.errors.trim().split('\n')).toHaveLength(1);
     expect(started.errors).toMatch(/PORT|port/);
     taken.close();
+  });
+
+  it.each([
+    ['a login that is refused at once', 78, 'FATAL', '28P01', 'password authentication failed', 'login'],
+    [
+      'a database that is not there',
+      78,
+      'FATAL',
+      '3D000',
+      'database "x" does not exist',
+      'database of that name',
+    ],
+  ])('ends the start for %s, with 78', async (_what, code, severity, sqlState, message, told) => {
+    const database = await refusingDatabase({ severity, sqlState, message });
+    const started = run({ PORT: '0', DATABASE_URL: `postgres://u:s3cret@127.0.0.1:${database.port}/x` });
+    expect((await started.exit).code).toBe(code);
+    expect(started.errors.trim().split('\n')).toHaveLength(1);
+    expect(started.errors).toContain(told);
+    expect(started.errors + started.output).not.toContain('s3cret');
+    database.close();
+  });
+
+  it('waits for a database that is not up yet, with one line in the log, and stops when it is asked to', async () => {
+    const database = await refusingDatabase({
+      severity: 'FATAL',
+      sqlState: '57P03',
+      message: 'the database system is starting up',
+    });
+    const started = run({ PORT: '0', DATABASE_URL: `postgres://u:p@127.0.0.1:${database.port}/x` });
+    while (database.connections() < 4) await pause(20);
+    expect(started.output.match(/the store is not there yet/g)).toHaveLength(1);
+    expect(started.child.exitCode).toBeNull();
+    started.child.kill('SIGTERM');
+    expect(await started.exit).toEqual({ code: 0, signal: null });
+    database.close();
   });
 
   it('drains on SIGTERM: a running call goes on, no other is taken, and then it exits with 0', async () => {

@@ -103,7 +103,7 @@ describe('the command for stored conversations', () => {
     ['no such command', ['burn'], /no command "burn"/u],
     ['no user', ['forget'], /name a user/u],
     ['no days', ['prune', '-x'], /--help|days/u],
-    ['days that are none', ['prune', 'many'], /no number of days/u],
+    ['days that are none', ['prune', 'many'], /days must be a number above 0/u],
   ])('tells %s in one line, with 78', async (_what, args, told) => {
     const { code, output, errors } = await run(args);
     expect([code, output]).toEqual([78, '']);

@@ -57,8 +57,9 @@ export class AgentMessage implements HeardSource {
     if (utterance !== undefined) this.#playout.endUtterance(utterance);
   }
 
-  addWords(fragment: string): void {
-    this.#words.addTranscript(fragment);
+  /** Returns what of them is kept: the message is what was told of it, and no more. */
+  addWords(fragment: string): string {
+    return this.#words.addTranscript(fragment);
   }
 
   get hasSound(): boolean {

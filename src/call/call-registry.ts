@@ -9,7 +9,7 @@ import type { Clock, Timer } from '../clock.js';
 import type { CallBook, CallView } from '../console/call-view.js';
 import type { Event } from '../event/event.js';
 import { type CallSid, newId, parseCallSid } from '../ids.js';
-import { DRAIN_MAX_MS, ENDED_CALLS_MAX, PREWARMS_MAX } from '../limits.js';
+import { DRAIN_MAX_MS, PREWARMS_MAX } from '../limits.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { Log } from '../observe/log.js';
 import type {
@@ -22,7 +22,7 @@ import type { CallStatus, VoiceAnswer, VoiceDoor, VoiceWebhook } from '../teleph
 import { Call } from './call.js';
 import type { CallDeps } from './call-deps.js';
 import { callDirectionOf, identify } from './call-identity.js';
-import type { CallTrail } from './call-trail.js';
+import { EndedCalls, type ForgottenWords } from './ended-calls.js';
 import { type WebCaller, WebCalls, type WebLine, type WebRefusal } from './web-calls.js';
 
 export interface CallRegistryOptions {
@@ -49,8 +49,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
   readonly #observer: CallObserver;
   readonly #calls = new Map<CallSid, Call>();
   readonly #web: WebCalls;
-  /** In order of ending; the oldest are forgotten. */
-  readonly #ended = new Map<CallSid, EndedCall>();
+  readonly #ended: EndedCalls;
   #draining: Drain | undefined;
 
   constructor(options: CallRegistryOptions) {
@@ -58,6 +57,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
     this.#clock = options.deps.clock;
     this.#log = options.deps.log;
     this.#observer = options.deps.observer;
+    this.#ended = new EndedCalls(this.#clock);
     this.#web = new WebCalls({
       agent: options.agents.default,
       deps: options.deps,
@@ -180,7 +180,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
 
   list(): readonly CallView[] {
     const live = [...this.#calls.values()].map((call) => call.view()).toReversed();
-    return [...live, ...[...this.#ended.values()].map((ended) => ended.view).toReversed()];
+    return [...live, ...this.#ended.views()];
   }
 
   find(callSid: string): CallView | undefined {
@@ -209,6 +209,11 @@ export class CallRegistry implements VoiceDoor, CallBook {
       models: calls.filter((call) => call.model !== undefined).length,
       timers: calls.reduce((sum, call) => sum + call.timerCount, 0),
     };
+  }
+
+  /** What was said in these calls is deleted: it is not shown any more. Those that go on go on. */
+  forget(deleted: ForgottenWords): void {
+    this.#ended.forget(deleted, this.#calls.values());
   }
 
   /** Takes no more calls, lets the running ones finish up to DRAIN_MAX_MS, then says goodbye to the rest. */
@@ -249,12 +254,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
 
   #onEnded(call: Call): void {
     this.#calls.delete(call.callSid);
-    const { trail } = call;
-    this.#ended.set(call.callSid, { view: call.view(), owesApology: call.owesApology, trail });
-    for (const oldest of this.#ended.keys()) {
-      if (this.#ended.size <= ENDED_CALLS_MAX) break;
-      this.#ended.delete(oldest);
-    }
+    this.#ended.add(call);
     this.#settleDrain();
   }
 
@@ -264,13 +264,6 @@ export class CallRegistry implements VoiceDoor, CallBook {
       this.#draining.resolve();
     }
   }
-}
-
-interface EndedCall {
-  readonly view: CallView;
-  readonly owesApology: boolean;
-  /** Webhooks that come after a recorded call's end belong to its recording. */
-  readonly trail: CallTrail | undefined;
 }
 
 class Drain {

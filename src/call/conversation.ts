@@ -292,8 +292,7 @@ export class Conversation {
     if (this.#stream === undefined) return;
     const message = this.#agent.messageForWords();
     if (message === undefined) return;
-    message.addWords(fragment);
-    this.#transcript.agentSaid(message.msg, fragment);
+    this.#transcript.agentSaid(message.msg, message.addWords(fragment));
     this.#transcript.amend(message.msg, message.playedText());
   }
 

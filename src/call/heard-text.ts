@@ -48,14 +48,15 @@ export class HeardText {
     if (ms > 0 && ms < Number.POSITIVE_INFINITY) this.#audioMs += ms;
   }
 
-  /** A piece of the transcription, appended as it is. Beyond TRANSCRIPT_MAX_CHARS nothing more is kept. */
-  addTranscript(fragment: string): void {
+  /** A piece of the transcription, appended as it is. Beyond TRANSCRIPT_MAX_CHARS nothing more is kept; returns what is. */
+  addTranscript(fragment: string): string {
     const kept = fragment.slice(0, TRANSCRIPT_MAX_CHARS - this.#text.length);
-    if (kept === '') return;
+    if (kept === '') return '';
     this.#text += kept;
     const last = this.#passages.at(-1);
     if (last?.atMs === this.#audioMs) last.end = this.#text.length;
     else this.#passages.push({ atMs: this.#audioMs, end: this.#text.length });
+    return kept;
   }
 
   /** The words wholly heard within the first `heardMs` of the sound, without trailing space: empty at 0, the whole

@@ -63,20 +63,23 @@ export class Transcript {
     this.#listener = listener;
   }
 
-  /** The caller said something (a fragment; concatenated as it comes). A late fragment goes in front of the agent
+  /** The caller said something (a fragment; concatenated as it comes, and what is too much for one message begins another). A late fragment goes in front of the agent
    * message that it caused: `beforeAgent` is that message's id, undefined when the agent is not answering. */
   addCaller(fragment: string, beforeAgent: string | undefined): void {
     const found =
       beforeAgent === undefined ? -1 : this.#entries.findIndex((entry) => entry.msg === beforeAgent);
     const at = found < 0 ? this.#entries.length : found;
     const last = this.#callerEntry;
-    if (last === undefined || last.isSealed || this.#entries[at - 1] !== last) {
+    const isFull = (last?.text.length ?? 0) + fragment.length > TRANSCRIPT_MAX_CHARS;
+    if (last === undefined || last.isSealed || isFull || this.#entries[at - 1] !== last) {
       if (last !== undefined) this.#seal(last);
       this.#callerEntry = this.#open('user', at);
     }
     const entry = this.#callerEntry ?? assert.fail('a fragment has a message');
-    this.#setText(entry, entry.text + fragment);
-    this.#listener.delta(entry.msg, 'user', fragment);
+    // What is told of a message is what is kept of it, and is told first: a message that is dropped for want of room is sealed by that.
+    const kept = fragment.slice(-TRANSCRIPT_MAX_CHARS);
+    this.#listener.delta(entry.msg, 'user', kept);
+    this.#setText(entry, entry.text + kept);
   }
 
   /** What the caller typed: a message of its own, whole at once, behind all that was said. */
@@ -100,7 +103,7 @@ export class Transcript {
   /** Words of an agent message, as they were transcribed. */
   agentSaid(msg: string, fragment: string): void {
     const entry = this.#entries.findLast((candidate) => candidate.msg === msg);
-    if (entry?.isSealed === false) this.#listener.delta(msg, 'model', fragment);
+    if (entry?.isSealed === false && fragment !== '') this.#listener.delta(msg, 'model', fragment);
   }
 
   /** Seals an agent message with what was heard of it. A message of which nothing was heard is removed. */

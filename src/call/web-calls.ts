@@ -7,6 +7,7 @@ import type { Agent } from '../agent/agent.js';
 import type { SocketScope } from '../call-tap.js';
 import type { Event } from '../event/event.js';
 import { newId } from '../ids.js';
+import { sessionName } from '../store/session-name.js';
 import type { CallControl } from '../telephony/call-control.js';
 import type { MediaStream, MediaStreamListener } from '../telephony/media-stream.js';
 import { Call } from './call.js';
@@ -70,7 +71,7 @@ export class WebCalls {
   /** Begins a conversation on `stream`. The session must have none. */
   open(caller: WebCaller, stream: MediaStream, history: readonly Event[]): WebLine | WebRefusal {
     const { agent, deps } = this.#options;
-    const key = keyOf(caller);
+    const key = this.#keyOf(caller);
     const { openTap: _unrecorded, ...shared } = deps;
     const call = new Call({
       identity: {
@@ -101,13 +102,13 @@ export class WebCalls {
 
   /** Gives a session's conversation another stream in the place of its own; undefined where there is none. */
   rejoin(caller: WebCaller, stream: MediaStream): WebLine | WebRefusal | undefined {
-    const call = this.#calls.get(keyOf(caller));
+    const call = this.#calls.get(this.#keyOf(caller));
     return call && lineOf(call, stream);
   }
-}
 
-function keyOf({ userId, sessionId }: WebCaller): string {
-  return JSON.stringify([userId, sessionId]);
+  #keyOf({ userId, sessionId }: WebCaller): string {
+    return sessionName({ appName: this.#options.agent.name, userId, id: sessionId });
+  }
 }
 
 function lineOf(call: Call, stream: MediaStream): WebLine | WebRefusal {

@@ -33,7 +33,7 @@ export interface ShownFailure {
 export interface Page {
   /** In the order in which each was first seen. */
   readonly messages: readonly ShownMessage[];
-  /** The newest ones, `FAILURES_KEPT_MAX` at most. */
+  /** The newest ones, `FAILURES_KEPT_MAX` at most: of messages, and notices that belong to none. */
   readonly failures: readonly ShownFailure[];
   /** `ready` has come. */
   readonly isReady: boolean;
@@ -53,9 +53,15 @@ function changeMessage(page: Page, msg: string, change: (message: ShownMessage) 
   return { ...page, messages };
 }
 
-/** As `changeMessage`, for what may no longer change once the message is sealed. */
+/** As `changeMessage`, for what may no longer change once the message is sealed. One that failed before anything of it was shown is not on
+ * the page, and does not come there any more. */
 function changeText(page: Page, msg: string, change: (message: ShownMessage) => ShownMessage): Page {
+  if (!isShown(page, msg) && page.failures.some((failure) => failure.msg === msg)) return page;
   return changeMessage(page, msg, (message) => (message.status === 'open' ? change(message) : message));
+}
+
+function isShown(page: Page, msg: string): boolean {
+  return page.messages.some((message) => message.msg === msg);
 }
 
 const isSettled = (state: ToolState): boolean => state !== 'running' && state !== 'pending';
@@ -68,8 +74,11 @@ function changeTool(message: ShownMessage, { callId, name, state }: ToolFrame): 
   return { ...message, tools: message.tools.with(index, { callId, name, state }) };
 }
 
+/** An error with a `msg` of its own is a notice, and no message. */
 function fail(page: Page, { msg, code, message, fatal }: ErrorFrame): Page {
-  const closed = changeText(page, msg, (each) => ({ ...each, text: '', status: 'failed' }));
+  const closed = isShown(page, msg)
+    ? changeText(page, msg, (each) => ({ ...each, text: '', status: 'failed' }))
+    : page;
   const failures = [...page.failures, { msg, code, message, fatal }].slice(-FAILURES_KEPT_MAX);
   return { ...closed, failures, isOver: page.isOver || fatal };
 }

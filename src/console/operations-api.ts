@@ -4,6 +4,7 @@
  */
 import express, { type NextFunction, type Request, type Response, Router } from 'express';
 import type { Registry } from 'prom-client';
+import type { Clock } from '../clock.js';
 import type { Log } from '../observe/log.js';
 import { errorText } from '../errors.js';
 import type { PendingCalls } from '../store/pending-calls.js';
@@ -26,6 +27,7 @@ export interface OperationsOptions {
   readonly store: Store | undefined;
   /** Decides about a call that waits, and carries the decision out; absent where nothing is kept. */
   readonly decide: PendingCalls['decidePendingCall'] | undefined;
+  readonly clock: Pick<Clock, 'wallMs'>;
   readonly log: Log;
 }
 
@@ -72,8 +74,9 @@ export function createOperationsApi(options: OperationsOptions): Router {
     else response.status(404).json({ error: 'there is no such call in progress' });
   });
   addRunRoutes(api, options);
-  if (store !== undefined) {
-    addSessionRoutes(api, { store, log });
+  if (options.store !== undefined) {
+    const { store, clock, log } = options;
+    addSessionRoutes(api, { store, clock, log });
     addLedgerRoutes(api, { store, log });
   }
   if (options.debug) {

@@ -1,20 +1,29 @@
 /**
  * Stored sessions and artifacts over HTTP: read, listed, deleted. Committed events only, in pages; nothing here waits for a run.
  */
+import { pipeline } from 'node:stream/promises';
 import type { NextFunction, Request, RequestHandler, Response, Router } from 'express';
+import { z } from 'zod';
+import type { Clock } from '../clock.js';
 import { StoreError, errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
+import { sessionJson } from './session-json.js';
+import { prune } from '../store/retention.js';
 import type { SessionKey, Store } from '../store/store.js';
 
 export interface SessionApiOptions {
   readonly store: Store;
+  readonly clock: Pick<Clock, 'wallMs'>;
   readonly log: Log;
 }
 
 type Params = Readonly<Record<string, string>>;
+type Run = (request: Request, response: Response) => Promise<void>;
 
-export function addSessionRoutes(api: Router, { store, log }: SessionApiOptions): void {
-  const route = (run: Parameters<typeof storeRoute>[1]) => storeRoute(log, run);
+const pruneSchema = z.strictObject({ days: z.number().positive() });
+
+export function addSessionRoutes(api: Router, { store, clock, log }: SessionApiOptions): void {
+  const route = (run: Run): RequestHandler => storeRoute(log, run);
   const sessions = '/apps/:app/users/:user/sessions';
   api.get(
     sessions,
@@ -38,6 +47,14 @@ export function addSessionRoutes(api: Router, { store, log }: SessionApiOptions)
       response.json({ deleted: await store.deleteUser({ appName: app ?? '' }, user ?? '') });
     }),
   );
+  api.delete(
+    '/users/:user',
+    route(async (request, response) => {
+      const { user = '' } = request.params as Params;
+      response.json({ deleted: await store.deleteUser('all', user) });
+    }),
+  );
+  api.post('/sessions/prune', route(createPruning(store, clock)));
   api.get(
     `${sessions}/:session/artifacts`,
     route((request, response) => listArtifacts(store, request, response)),
@@ -54,6 +71,28 @@ export function storeRoute(
 ): RequestHandler {
   return (request, response, next) =>
     void run(request, response, next).catch((error: unknown) => fail(response, log, error));
+}
+
+/** Deletes what is old: `npm run store -- prune` as a route. One at a time: a second one would only wait for the first. */
+function createPruning(store: Store, clock: SessionApiOptions['clock']): Run {
+  let isPruning = false;
+  return async (request, response) => {
+    const read = pruneSchema.safeParse(request.body);
+    if (!read.success) {
+      response.status(400).json({ error: 'the body must be {"days": a number above 0}' });
+      return;
+    }
+    if (isPruning) {
+      response.status(409).json({ error: 'old sessions are being deleted already' });
+      return;
+    }
+    isPruning = true;
+    try {
+      response.json({ deleted: await prune(store, clock, read.data.days) });
+    } finally {
+      isPruning = false;
+    }
+  };
 }
 
 function keyOf(request: Request): SessionKey {
@@ -93,8 +132,9 @@ async function showSession(store: Store, request: Request, response: Response): 
   }
   const session = await store.getSession(key);
   if (session === undefined) return notFound(response, 'session');
-  const { id, appName, userId, state, events, omittedEvents } = session;
-  response.json({ id, appName, userId, state, events, ...(omittedEvents > 0 && { omittedEvents }) });
+  response.type('json');
+  // Rejects where the client leaves before it has all, which is nobody's failure.
+  await pipeline(sessionJson(session), response).catch(() => undefined);
 }
 
 async function listArtifacts(store: Store, request: Request, response: Response): Promise<void> {

@@ -7,6 +7,7 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 import { STREAM_OUTCOMES } from '../event/run-stream.js';
 import { type CallObserver, DROP_REASONS } from './call-observer.js';
 import { RUN_MODES, type RunMode, type RunObserver, TOOL_OUTCOMES } from './run-observer.js';
+import { type StoreBacklog, type StoreMetrics, storeMetrics } from './store-metrics.js';
 
 export interface MetricsOptions {
   readonly version: string;
@@ -21,7 +22,11 @@ export interface MetricsOptions {
   readonly refusals: readonly string[];
   readonly anomalies: readonly string[];
   readonly streamEvents: readonly string[];
+  /** What waits for the store, where there is one. */
+  readonly storeBacklog?: (() => StoreBacklog) | undefined;
 }
+
+const NOTHING_WAITS: StoreBacklog = { events: 0, bytes: 0, isFailing: false };
 
 const MODALITIES = ['text', 'audio', 'image', 'video', 'document'];
 const OTHER_MODALITY = 'other';
@@ -32,9 +37,10 @@ const CALL_DIRECTIONS = ['inbound', 'outbound', 'web'];
 const LATENCY_SECONDS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10];
 const GAP_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10];
 const BARGE_IN_SECONDS = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1];
+const TOOL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 60];
 const DURATION_SECONDS = [5, 15, 30, 60, 120, 180, 300, 600, 900, 1800, 3600];
 
-export interface Metrics {
+export interface Metrics extends StoreMetrics {
   readonly registry: Registry;
   readonly observer: CallObserver;
   /** Of the runs in one mode. */
@@ -81,6 +87,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     observer: createCallObserver(registers, options),
     runObserver: createRunObservers(registers, options),
     ...doorMetrics(registers, options),
+    ...storeMetrics(registers, options.storeBacklog ?? (() => NOTHING_WAITS)),
     observerFaults: new Counter({
       name: 'earshot_observer_faults_total',
       help: 'Exceptions thrown by observers and swallowed.',
@@ -145,7 +152,7 @@ function createRunObservers(registers: Registry[], options: MetricsOptions): Met
   const streams = streamMetrics(registers, options);
   const tools = toolMetrics(registers, options);
   const tokens = tokenMetrics(registers);
-  return (mode) => ({ ...streams(mode), ...tools(mode), ...tokens });
+  return (mode) => ({ ...streams(mode), ...tools, ...tokens });
 }
 
 function callMetrics(
@@ -213,7 +220,7 @@ function streamMetrics(registers: Registry[], options: MetricsOptions) {
     started.inc({ mode }, 0);
     for (const outcome of STREAM_OUTCOMES) ended.inc({ mode, outcome }, 0);
   }
-  return (mode: RunMode): Omit<RunObserver, 'onToolCall' | 'onTokens'> => {
+  return (mode: RunMode): Omit<RunObserver, 'onToolCall' | 'onToolDuration' | 'onTokens'> => {
     const model = mode === 'bidi' ? options.model : (options.textModel ?? '');
     return {
       onStreamStarted: () => started.inc({ mode }),
@@ -264,7 +271,10 @@ function soundMetrics(registers: Registry[]): Pick<CallObserver, 'onUnderrun' | 
   };
 }
 
-function toolMetrics(registers: Registry[], options: MetricsOptions) {
+function toolMetrics(
+  registers: Registry[],
+  options: MetricsOptions,
+): Pick<RunObserver, 'onToolCall' | 'onToolDuration'> {
   const tools = new Counter({
     name: 'earshot_tool_calls_total',
     help: 'Function calls of the model, by tool and outcome.',
@@ -274,11 +284,18 @@ function toolMetrics(registers: Registry[], options: MetricsOptions) {
   for (const tool of [...options.tools, UNKNOWN_TOOL]) {
     for (const outcome of TOOL_OUTCOMES) tools.inc({ tool, outcome }, 0);
   }
-  return (mode: RunMode): Pick<RunObserver, 'onToolCall'> => {
-    const known = new Set(mode === 'bidi' ? options.tools : []);
-    return {
-      onToolCall: (tool, outcome) => tools.inc({ tool: known.has(tool) ? tool : UNKNOWN_TOOL, outcome }),
-    };
+  const duration = new Histogram({
+    name: 'earshot_tool_duration_seconds',
+    help: 'From a function call to its result, guards and waiting included; of pending ones, none.',
+    labelNames: ['tool'] as const,
+    buckets: TOOL_SECONDS,
+    registers,
+  });
+  const known = new Set(options.tools);
+  const labelOf = (tool: string): string => (known.has(tool) ? tool : UNKNOWN_TOOL);
+  return {
+    onToolCall: (tool, outcome) => tools.inc({ tool: labelOf(tool), outcome }),
+    onToolDuration: (tool, durationMs) => duration.observe({ tool: labelOf(tool) }, durationMs / 1000),
   };
 }
 

@@ -13,6 +13,7 @@ import type { EventWriter } from '../store/event-writer.js';
 import type { AppendOutcome, SessionKey } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
 import type { Happening } from '../wire/happening.js';
+import type { Deleted } from './forgetting-store.js';
 import { historyMessages } from './run-happenings.js';
 import { StoredFirst } from './stored-first.js';
 
@@ -25,6 +26,8 @@ export interface RunsOptions {
 interface Followed {
   readonly session: SessionKey;
   readonly broadcast: Broadcast;
+  /** Its session was deleted: nothing of it is kept beyond its end. */
+  isDeleted: boolean;
   /** All that is committed is stored and told, and the broadcast has ended. */
   readonly told: Promise<void>;
   /** Until it is forgotten; undefined while the run is going on, or has something to store. */
@@ -53,12 +56,13 @@ export class Runs {
     });
     run.listen((item) => teller.hear(item));
     const told = teller.told.then(() => broadcast.end());
-    const followed: Followed = { session, broadcast, told, forgetting: undefined };
+    const followed: Followed = { session, broadcast, told, isDeleted: false, forgetting: undefined };
     this.#forget(call.callSid);
     this.#byCall.set(call.callSid, followed);
     void told.then(() => {
       log.debug({ callSid: call.callSid }, 'the run of a call is over');
       if (this.#byCall.get(call.callSid) !== followed) return;
+      if (followed.isDeleted) return this.#forget(call.callSid);
       followed.forgetting = clock.setTimer(RUN_KEPT_AFTER_END_MS, () => this.#forget(call.callSid));
     });
   }
@@ -84,6 +88,22 @@ export class Runs {
       runs: all.filter(({ forgetting }) => forgetting === undefined).length,
       watchers: all.reduce((sum, { broadcast }) => sum + broadcast.watchers, 0),
     };
+  }
+
+  /** What was said in these sessions is deleted: of ended calls it is forgotten now, of others with their end. */
+  forget({ appName, userId, sessionId, beforeMs }: Deleted): void {
+    // What is so old is not here any more.
+    if (beforeMs !== undefined) return;
+    for (const [callSid, followed] of this.#byCall) {
+      const { session, forgetting } = followed;
+      const isMeant =
+        (appName === undefined || appName === session.appName) &&
+        (userId === undefined || userId === session.userId) &&
+        (sessionId === undefined || sessionId === session.id);
+      if (!isMeant) continue;
+      if (forgetting === undefined) followed.isDeleted = true;
+      else this.#forget(callSid);
+    }
   }
 
   /** Resolves when all of every run is stored and told, which none is that goes on. */

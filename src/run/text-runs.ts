@@ -10,11 +10,12 @@ import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
 import type { RunItem } from '../event/run-stream.js';
 import { newId } from '../ids.js';
-import { DRAIN_MAX_MS, TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
+import { DRAIN_MAX_MS, HISTORY_READ, TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
 import type { GenerateText } from '../model/text-model.js';
 import type { Log } from '../observe/log.js';
 import type { RunObserver, TextMode } from '../observe/run-observer.js';
 import type { EventWriter } from '../store/event-writer.js';
+import { sessionName } from '../store/session-name.js';
 import type { SessionKey, Store } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
 import { historyMessages } from './run-happenings.js';
@@ -88,7 +89,7 @@ export class TextRuns {
       userId: request.userId,
       id: request.sessionId ?? newId(),
     };
-    const name = nameOf(session);
+    const name = sessionName(session);
     if (this.#isDraining) throw new AppError('server_draining', 'the server is stopping');
     if (this.#running.has(name) || isBusy(session)) {
       throw new AppError('run_conflict', 'a run is going on in this session: wait until it is over');
@@ -112,7 +113,7 @@ export class TextRuns {
     try {
       const instruction = instructionOf(agent, session, invocationId);
       await store.createSession(session);
-      const stored = await store.getSession(session);
+      const stored = await store.getSession(session, HISTORY_READ);
       const broadcast = new Broadcast({ clock, stored: historyMessages(stored?.events ?? []) });
       const history = stored?.events ?? [];
       const running = { session, events, metrics, instruction, history, request, broadcast };
@@ -135,7 +136,7 @@ export class TextRuns {
 
   /** Whether a run of this agent is going on in that session. */
   isRunning(session: SessionKey): boolean {
-    return this.#running.has(nameOf(session));
+    return this.#running.has(sessionName(session));
   }
 
   /** Takes no more runs and resolves when the running ones are over; after DRAIN_MAX_MS they are stopped. */
@@ -210,10 +211,6 @@ export class TextRuns {
     broadcast.end();
     return outcome;
   }
-}
-
-function nameOf({ userId, id }: SessionKey): string {
-  return JSON.stringify([userId, id]);
 }
 
 /** Why a run was stopped. */

@@ -1,20 +1,13 @@
 /**
- * Events in the database. A session's row counts them: taking numbers from it locks it until the commit, so that appends to one
+ * Events into the database. A session's row counts them: taking numbers from it locks it until the commit, so that appends to one
  * session from two servers come one after the other, each with its own numbers and its own state change.
  */
-import { sql } from 'kysely';
 import { StoreError } from '../errors.js';
-import { eventSchema, type Event } from '../event/event.js';
-import {
-  EVENT_PAGE_MAX,
-  EVENT_PAGE_MAX_BYTES,
-  SESSION_EVENTS_MAX,
-  SESSION_EVENTS_MAX_BYTES,
-} from '../limits.js';
 import type { PreparedEvent } from './prepared-event.js';
 import type { Connection, EventTable } from './schema.js';
 import { writeState, type SessionChange } from './state-rows.js';
-import type { AppendOutcome, SequencedEvent, SessionKey } from './store.js';
+import { sessionName } from './session-name.js';
+import type { AppendOutcome, SessionKey } from './store.js';
 
 /** An event and its place in the batch. */
 interface Member {
@@ -32,8 +25,7 @@ interface Group {
 function groupsBySession(batch: readonly PreparedEvent[]): Group[] {
   const groups = new Map<string, { session: SessionKey; members: Member[] }>();
   for (const [at, event] of batch.entries()) {
-    const { appName, userId, id } = event.session;
-    const name = JSON.stringify([appName, userId, id]);
+    const name = sessionName(event.session);
     const group = groups.get(name) ?? { session: event.session, members: [] };
     group.members.push({ at, event });
     groups.set(name, group);
@@ -160,52 +152,4 @@ export async function insertEvents(trx: Connection, rows: readonly EventTable[])
       .values(rows.slice(from, from + ROWS_PER_INSERT))
       .execute();
   }
-}
-
-export function readEvent(body: string): Event {
-  const read = eventSchema.safeParse(JSON.parse(body));
-  if (read.success) return read.data;
-  throw new StoreError('store_unusable', 'a stored event cannot be read: the database is damaged');
-}
-
-/** The newest events, in order, as many as a session gives at once. */
-export async function newestEvents(connection: Connection, session: SessionKey): Promise<SequencedEvent[]> {
-  const newest = connection
-    .selectFrom('event')
-    .select(['seq', 'body', sql<number>`sum(bytes) over (order by seq desc)`.as('total')])
-    .where('app_name', '=', session.appName)
-    .where('user_id', '=', session.userId)
-    .where('session_id', '=', session.id)
-    .orderBy('seq', 'desc')
-    .limit(SESSION_EVENTS_MAX);
-  const rows = await connection
-    .selectFrom(newest.as('newest'))
-    .select(['seq', 'body'])
-    .where('total', '<=', SESSION_EVENTS_MAX_BYTES)
-    .orderBy('seq')
-    .execute();
-  return rows.map(({ seq, body }) => ({ seq, event: readEvent(body) }));
-}
-
-/** Rows after `after`, in order, bounded in number and bytes; at least one where there is one. */
-export async function rowsAfter(
-  connection: Connection,
-  session: SessionKey,
-  { after, limit }: { readonly after: number; readonly limit: number },
-): Promise<Pick<EventTable, 'seq' | 'body' | 'stored_at_ms'>[]> {
-  const following = connection
-    .selectFrom('event')
-    .select(['seq', 'body', 'stored_at_ms', sql<number>`sum(bytes) over (order by seq)`.as('total')])
-    .where('app_name', '=', session.appName)
-    .where('user_id', '=', session.userId)
-    .where('session_id', '=', session.id)
-    .where('seq', '>', after)
-    .orderBy('seq')
-    .limit(Math.min(limit, EVENT_PAGE_MAX));
-  return connection
-    .selectFrom(following.as('following'))
-    .select(['seq', 'body', 'stored_at_ms'])
-    .where('total', '<=', EVENT_PAGE_MAX_BYTES)
-    .orderBy('seq')
-    .execute();
 }

@@ -4,9 +4,10 @@
  * only then may its effects be reported.
  *
  * While the database fails, events wait and are tried again, with growing pauses, one at a time and the sessions in turn, so that one
- * that cannot be stored holds up its own session only. The queue is bounded: when it is full the newest event is refused,
- * because those before it are what it continues. An event that could not be stored within STORE_PATIENCE_MS is given up.
- * Each loss is told once, and the call goes on.
+ * that cannot be stored holds up its own session only. Where no other try can help, the one event that was tried is lost, never
+ * those that were tried with it: they are tried by themselves. The queue is bounded: when it is full the newest event is
+ * refused, because those before it are what it continues. An event that could not be stored within STORE_PATIENCE_MS is
+ * given up. Each loss is told once, and the call goes on.
  */
 import { nextTurn, type Clock } from '../clock.js';
 import { StoreError } from '../errors.js';
@@ -23,6 +24,7 @@ import {
 } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import { prepareEvent, stateChanges, type PreparedEvent } from './prepared-event.js';
+import { sessionName } from './session-name.js';
 import { checkSession } from './stored-name.js';
 import type { AppendOutcome, SessionKey, Store } from './store.js';
 
@@ -37,14 +39,11 @@ export interface EventWriterOptions {
   readonly store: Pick<Store, 'appendPrepared' | 'createSession'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told once of each event that will not be stored. Must not throw. */
-  readonly onLost?: (lost: LostWrite) => void;
 }
 
 /** Something that waits to be written. */
 interface Waiting {
   readonly session: SessionKey;
-  /** The session's key in one string. */
   readonly sessionName: string;
   readonly bytes: number;
   readonly dueMs: number;
@@ -67,9 +66,12 @@ export class EventWriter {
   #givenUp = false;
   /** Sessions whose event failed while others have not been tried. */
   readonly #suspects = new Set<string>();
+  /** So many are tried alone, because they failed together: one of them may be why. */
+  #alone = 0;
   #lastFailure = new StoreError('store_failed', 'the database took too long');
   /** Told since events were last stored. */
   #lost = 0;
+  #onLost: (lost: LostWrite) => void = () => {};
 
   constructor(options: EventWriterOptions) {
     this.#options = options;
@@ -80,9 +82,14 @@ export class EventWriter {
     return { events: this.#queue.length, bytes: this.#bytes };
   }
 
-  /** Whether the last try failed: calls may tell that nothing is being stored. */
+  /** Whether the last try failed. */
   get isFailing(): boolean {
     return this.#failures > 0;
+  }
+
+  /** Tells once of each event that will not be stored, from now on; one listener at a time. */
+  watchLosses(onLost: (lost: LostWrite) => void): void {
+    this.#onLost = onLost;
   }
 
   /** Makes the session before the events that follow, if it is not there. Never rejects; `seq` is 0. */
@@ -107,11 +114,12 @@ export class EventWriter {
     );
   }
 
-  /** Resolves when all that was handed over until now is stored or given up. */
-  async flushed(): Promise<void> {
-    const last = this.#queue.at(-1);
-    if (last === undefined) return;
-    await this.#settled.get(last);
+  /** Resolves when all that was handed over until now, or of one session, is stored or given up. */
+  async flushed(session?: SessionKey): Promise<void> {
+    const name = session && sessionName(session);
+    const waiting = this.#queue.filter((one) => name === undefined || one.sessionName === name);
+    // Not the last one only: sessions are stored in another order while the database fails.
+    for (const one of waiting) await this.#settled.get(one);
   }
 
   /** Writes what waits, for at most STORE_CLOSE_MAX_MS, and gives up the rest; returns how many were given up. Idempotent. */
@@ -152,10 +160,8 @@ export class EventWriter {
       const settled = new Promise<AppendOutcome>((resolve) => {
         settle = resolve;
       });
-      const { appName, userId, id } = what.session;
-      const sessionName = JSON.stringify([appName, userId, id]);
       const dueMs = this.#options.clock.nowMs() + STORE_PATIENCE_MS;
-      const one: Waiting = { ...what, sessionName, dueMs, settle };
+      const one: Waiting = { ...what, sessionName: sessionName(what.session), dueMs, settle };
       this.#settled.set(one, settled);
       this.#queue.push(one);
       this.#bytes += what.bytes;
@@ -175,13 +181,9 @@ export class EventWriter {
     await nextTurn();
     while (this.#queue.length > 0 && !this.#givenUp) {
       const batch = this.#nextBatch();
+      this.#alone = Math.max(0, this.#alone - 1);
       const failure = await this.#write(batch);
-      if (failure !== undefined) {
-        this.#lastFailure = failure;
-        for (const { sessionName } of batch) this.#suspects.add(sessionName);
-        if (failure.retryable) await this.#pause(failure);
-        else for (const one of batch) this.#lose(one, failure);
-      }
+      if (failure !== undefined) await this.#failed(batch, failure);
       this.#expire();
     }
     this.#suspects.clear();
@@ -189,7 +191,7 @@ export class EventWriter {
   }
 
   #nextBatch(): Waiting[] {
-    let waiting = this.#queue.filter(({ sessionName }) => !this.#suspects.has(sessionName));
+    let waiting = this.#queue.filter((one) => !this.#suspects.has(one.sessionName));
     if (waiting.length === 0) {
       this.#suspects.clear();
       waiting = this.#queue;
@@ -199,7 +201,7 @@ export class EventWriter {
     for (const one of waiting) {
       bytes += one.bytes;
       const isFull = batch.length >= STORE_BATCH_MAX_EVENTS || bytes > STORE_BATCH_MAX_BYTES;
-      const isAlone = one.event === undefined || this.#failures > 0;
+      const isAlone = one.event === undefined || this.#failures > 0 || this.#alone > 0;
       if (batch.length > 0 && (isAlone || isFull)) break;
       batch.push(one);
       if (isAlone) break;
@@ -234,7 +236,13 @@ export class EventWriter {
     return this.#options.store.appendPrepared(batch.flatMap(({ event }) => event ?? []));
   }
 
-  async #pause(failure: StoreError): Promise<void> {
+  /** Nothing of the batch is stored. What was tried alone, and would be refused again, is lost; everything else waits. */
+  async #failed(batch: readonly Waiting[], failure: StoreError): Promise<void> {
+    this.#lastFailure = failure;
+    const [first, ...others] = batch;
+    if (first !== undefined && others.length === 0 && !failure.retryable) this.#lose(first, failure);
+    else for (const one of batch) this.#suspects.add(one.sessionName);
+    if (others.length > 0) this.#alone = batch.length;
     if (this.#failures === 0)
       this.#options.log.error(
         { errorCode: failure.code, why: failure.message, waiting: this.#queue.length },
@@ -242,6 +250,10 @@ export class EventWriter {
       );
     const pauseMs = Math.min(STORE_RETRY_FIRST_MS * 2 ** this.#failures, STORE_RETRY_MAX_MS);
     this.#failures += 1;
+    if (this.#queue.length > 0) await this.#pause(pauseMs);
+  }
+
+  async #pause(pauseMs: number): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = this.#options.clock.setTimer(pauseMs, resolve);
       this.#endPause = () => {
@@ -285,12 +297,17 @@ export class EventWriter {
     const { code: errorCode, message: why } = lost.error;
     // One line tells of a failing database; a full queue would write thousands.
     if (this.#lost === 0) {
-      const sessionId = attempt(() => lost.session.id);
-      this.#options.log.error({ errorCode, why, sessionId }, 'an event is not stored');
+      const whose = attempt(() => sessionFields(lost.session));
+      this.#options.log.error({ errorCode, why, ...whose }, 'an event is not stored');
     }
     this.#lost += 1;
-    attempt(() => this.#options.onLost?.(lost));
+    attempt(() => this.#onLost(lost));
   }
+}
+
+/** A call's session has its CallSid as its id; a client chooses another, which may say who it is. */
+function sessionFields({ id }: SessionKey): object {
+  return /^CA[0-9a-f]{32}$/.test(id) ? { callSid: id } : { pii: { sessionId: id } };
 }
 
 /** What it returns, or undefined if it throws: nothing that a caller hands over may stop the writing. */

@@ -8,7 +8,8 @@ import { ARTIFACT_MAX_BYTES, EVENT_PAGE_MAX } from '../limits.js';
 import { MEMORY_FACTS_MAX } from '../tool-limits.js';
 import { findArtifact, insertArtifact, pageOfArtifacts } from './artifact-rows.js';
 import { deleteOldRows, deleteOneSession, deleteUserRows } from './deletion.js';
-import { appendBatch, newestEvents, noSession, readEvent, rowsAfter } from './event-rows.js';
+import { mayHaveMore, newestEvents, newestRows, readEvents, rowsAfter } from './event-reading.js';
+import { appendBatch, noSession } from './event-rows.js';
 import { prepareEvent, stateChanges, type PreparedEvent } from './prepared-event.js';
 import type { ClaimOutcome, LedgerClaim, LedgerEntry, LedgerFilter } from './ledger.js';
 import {
@@ -31,6 +32,7 @@ import {
   settleCall,
 } from './pending-call-rows.js';
 import type { DecidedCall, DecideOutcome, Decision, KnownCall, PendingCall } from './pending-calls.js';
+import type { SessionTable } from './schema.js';
 import { findSession, insertSession, pageOfSessions, summaryOf, touchSession } from './session-rows.js';
 import { readState, writeState } from './state-rows.js';
 import { storedJson } from './stored-json.js';
@@ -40,6 +42,7 @@ import type {
   Artifact,
   ArtifactSummary,
   DeletedCounts,
+  EventBound,
   ExportFilter,
   ImportedCounts,
   Page,
@@ -88,16 +91,21 @@ export class SqlStore implements Store {
     });
   }
 
-  async getSession(session: SessionKey): Promise<StoredSession | undefined> {
+  async getSession(session: SessionKey, newest: EventBound = {}): Promise<StoredSession | undefined> {
     checkSession(session);
-    return this.#transactions.snapshot(async (connection) => {
+    checkBound(newest);
+    const found = await this.#transactions.snapshot(async (connection) => {
       const row = await findSession(connection, session);
       if (row === undefined) return undefined;
       const state = await readState(connection, session);
-      const events = await newestEvents(connection, session);
-      const omittedEvents = row.last_seq - events.length;
-      return { ...summaryOf(row), state, events: events.map(({ event }) => event), omittedEvents };
+      return { row, state, last: await newestRows(connection, session, { lastSeq: row.last_seq, newest }) };
     });
+    if (found === undefined) return undefined;
+    const { row, state, last } = found;
+    const events = await newestEvents((work) => this.#transactions.direct(work), session, last);
+    // Pieces are read one after the other; a session that was deleted in between is not shown in part.
+    if (mayHaveMore(last) && !(await this.#isStill(row, session))) return undefined;
+    return { ...summaryOf(row), state, events, omittedEvents: row.last_seq - events.length };
   }
 
   async readState(session: SessionKey): Promise<JsonObject> {
@@ -143,15 +151,18 @@ export class SqlStore implements Store {
     checkLimit(limit);
     if (!Number.isSafeInteger(after) || after < 0)
       throw new StoreError('store_refused', 'the cursor is not one that a page of events gave');
-    return this.#transactions.snapshot(async (connection) => {
+    const read = await this.#transactions.snapshot(async (connection) => {
       const found = await findSession(connection, session);
       if (found === undefined) return undefined;
-      if (after >= found.last_seq) return { items: [] };
-      const rows = await rowsAfter(connection, session, { after, limit });
-      const last = rows.at(-1)?.seq;
-      const items = rows.map(({ seq, body }) => ({ seq, event: readEvent(body) }));
-      return { items, ...(last !== undefined && last < found.last_seq && { next: last }) };
+      const rows = after >= found.last_seq ? [] : await rowsAfter(connection, session, { after, limit });
+      return { rows, lastSeq: found.last_seq };
     });
+    if (read === undefined) return undefined;
+    const { rows, lastSeq } = read;
+    const events = await readEvents(rows);
+    const items = events.map((event, at) => ({ seq: rows[at]?.seq ?? 0, event }));
+    const last = rows.at(-1)?.seq;
+    return { items, ...(last !== undefined && last < lastSeq && { next: last }) };
   }
 
   async saveArtifact(
@@ -304,12 +315,14 @@ export class SqlStore implements Store {
     return importLines((work) => this.#transactions.change(work), lines);
   }
 
-  async check(): Promise<void> {
-    await this.#transactions.direct((db) => db.selectFrom('session').select('id').limit(1).execute());
-  }
-
   close(): Promise<void> {
     return this.#transactions.close();
+  }
+
+  /** Whether it is there, and not another one that was made in its place. */
+  async #isStill(row: SessionTable, session: SessionKey): Promise<boolean> {
+    const now = await this.#transactions.direct((db) => findSession(db, session));
+    return now !== undefined && now.created_at_ms === row.created_at_ms && now.last_seq >= row.last_seq;
   }
 
   async #deleting<Counts extends DeletedCounts>(work: () => Promise<Counts>): Promise<Counts> {
@@ -327,4 +340,12 @@ export class SqlStore implements Store {
 function checkLimit(limit: number | undefined): void {
   if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
     throw new StoreError('store_refused', 'the limit of a page is a whole number of at least 1');
+}
+
+function checkBound({ events = 0, bytes = 0 }: EventBound): void {
+  if (![events, bytes].every((count) => Number.isSafeInteger(count) && count >= 0))
+    throw new StoreError(
+      'store_refused',
+      'the bound of the newest events is two whole numbers of at least 0',
+    );
 }

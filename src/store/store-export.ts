@@ -4,7 +4,7 @@
  */
 import { ARTIFACT_LIST_MAX, EVENT_PAGE_MAX, SESSION_PAGE_MAX } from '../limits.js';
 import { artifactOf } from './artifact-rows.js';
-import { readEvent, rowsAfter } from './event-rows.js';
+import { readEvent, rowsAfter } from './event-reading.js';
 import type { ExportLine } from './export-line.js';
 import type { LedgerEntry } from './ledger.js';
 import { pageOfLedger } from './ledger-rows.js';

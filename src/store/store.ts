@@ -28,10 +28,17 @@ export interface SessionSummary extends SessionKey {
 export interface StoredSession extends SessionSummary {
   /** The session's own keys, and the user's and the app's under their prefixes. */
   readonly state: JsonObject;
-  /** In the order in which they were appended: all of them up to SESSION_EVENTS_MAX and SESSION_EVENTS_MAX_BYTES, else the newest. */
+  /** In the order in which they were appended: all of them, or the newest that fit into the bound. */
   readonly events: readonly Event[];
   /** Older events that were left out. */
   readonly omittedEvents: number;
+}
+
+/** How many events are wanted, and how many bytes of them; no more than SESSION_EVENTS_MAX and SESSION_EVENTS_MAX_BYTES, which stand for
+ * what is left out. */
+export interface EventBound {
+  readonly events?: number;
+  readonly bytes?: number;
 }
 
 export interface SequencedEvent {
@@ -92,7 +99,8 @@ export interface ImportedCounts extends DeletedCounts {
 export interface Store extends Ledger, PendingCalls, Memory {
   /** Makes a session with an initial state, its keys by their prefixes. `false`: it is there already, and nothing changed. */
   createSession(session: SessionKey, state?: JsonObject): Promise<boolean>;
-  getSession(session: SessionKey): Promise<StoredSession | undefined>;
+  /** With its newest events, whole ones, as many as `newest` has room for. The event loop is held for one small slice at a time. */
+  getSession(session: SessionKey, newest?: EventBound): Promise<StoredSession | undefined>;
   /** State alone, whether the session is there or not: the user's and the app's keys are theirs. */
   readState(session: SessionKey): Promise<JsonObject>;
   /** Newest first. Without `userId` those of all users of the app, without `appName` those of all apps. */
@@ -139,8 +147,6 @@ export interface Store extends Ledger, PendingCalls, Memory {
   /** Takes the lines of an export. A session that is there already is left as it is, and so is state. */
   importSessions(lines: AsyncIterable<string> | Iterable<string>): Promise<ImportedCounts>;
 
-  /** Whether the database answers; for readiness and the doctor. Rejects with what is wrong. */
-  check(): Promise<void>;
   /** Finishes what has begun; what is asked afterwards is refused. Idempotent. */
   close(): Promise<void>;
 }

@@ -64,6 +64,23 @@ const schema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('end') }),
 ]);
 
+/** `{"type":"audio","data":""}` */
+const AUDIO_FRAME_BYTES = 26;
+
+/**
+ * Whether a message is bulk, sound or a picture, by its beginning alone: so that it can be left out without being read. A client that
+ * writes its keys in another order has its messages read.
+ */
+export function bulkOf(data: Buffer): 'audio' | 'image' | undefined {
+  const [, kind] = /^\s*\{\s*"type"\s*:\s*"(audio|image)"/.exec(data.toString('latin1', 0, 64)) ?? [];
+  return kind as 'audio' | 'image' | undefined;
+}
+
+/** Bytes of sound in a message of sound, near enough for counting. */
+export function soundBytesIn(data: Buffer): number {
+  return Math.max(0, Math.floor(((data.length - AUDIO_FRAME_BYTES) * 3) / 4));
+}
+
 export function readClientMessage(text: string): ClientMessage | ClientFault {
   let value: unknown;
   try {

@@ -49,6 +49,11 @@ export class IncomingSound {
     return true;
   }
 
+  /** Leaves a piece out that nobody has looked into; it is counted all the same. */
+  leaveOut(byteLength: number): void {
+    this.#onDropped(soundMs(this.#format, byteLength));
+  }
+
   /** Whether the client is told now that sound was left out: now and then is enough. */
   mayTell(): boolean {
     return this.#telling.take(1);

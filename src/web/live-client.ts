@@ -10,19 +10,24 @@ import {
   CARRIER_PING_INTERVAL_MS,
   CARRIER_SILENCE_MAX_MS,
   STREAM_START_TIMEOUT_MS,
+  WEB_EARLY_MAX_BYTES,
   WEB_MESSAGES_DEBT_MAX,
 } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import type { Broadcast } from '../wire/broadcast.js';
 import { LiveSocketSink } from '../wire/live-socket-sink.js';
-import { type ClientMessage, readClientMessage, type StartMessage } from './client-message.js';
+import {
+  bulkOf,
+  type ClientMessage,
+  readClientMessage,
+  soundBytesIn,
+  type StartMessage,
+} from './client-message.js';
 import { ClientRates } from './client-rates.js';
 import { IncomingSound } from './incoming-sound.js';
 import type { LiveLine, OpenedLive, OpenLive, RefusedLive } from './live-runs.js';
 import { WebMediaStream } from './web-media-stream.js';
 
-/** While messages come too fast only those this small are looked into: words and `end` are. */
-const SMALL_BYTES_MAX = 1024;
 /** WebSocket close codes, RFC 6455, 7.4.1, and the registry behind it. */
 const ABNORMAL = 1006;
 const POLICY_VIOLATION = 1008;
@@ -55,12 +60,14 @@ export class LiveClient {
   readonly #rates: ClientRates;
   #state: 'unstarted' | 'opening' | 'joined' | 'over' = 'unstarted';
   #joined: Joined | undefined;
-  /** What had been read from the network before it was paused: no more than one reading brings. */
+  /** What had been read from the network before it was paused, WEB_EARLY_MAX_BYTES at most. */
   #early: (readonly [data: Buffer, isBinary: boolean])[] = [];
+  #earlyBytes = 0;
   #startTimer: Timer;
   #watchdog: Timer | undefined;
   #heardAtMs: number;
   #faults = 0;
+  #texts = 0;
   /** It sent what is no WebSocket, or too long a message, and was closed for that. */
   #brokeProtocol = false;
 
@@ -107,10 +114,26 @@ export class LiveClient {
     if (this.#rates.messages.left < -WEB_MESSAGES_DEBT_MAX) {
       return this.#hangUp({ code: 'too_fast', refused: 'messages come far too fast' });
     }
-    // Bulk goes first, unread.
-    if (isTooFast && data.length > SMALL_BYTES_MAX) return;
-    if (this.#state === 'opening') this.#early.push([data, isBinary]);
-    else this.#read(data, isBinary);
+    if (this.#state === 'opening') this.#keep(data, isBinary);
+    else if (!isTooFast || this.#joined === undefined || !this.#leftOut(this.#joined, data))
+      this.#read(data, isBinary);
+  }
+
+  /** Until the conversation is open. */
+  #keep(data: Buffer, isBinary: boolean): void {
+    this.#earlyBytes += data.length;
+    if (this.#earlyBytes > WEB_EARLY_MAX_BYTES)
+      this.#hangUp({ code: 'too_fast', refused: 'too much came before the conversation was open' });
+    else this.#early.push([data, isBinary]);
+  }
+
+  /** While messages come too fast bulk goes first, unread: sound is counted, and the client told now and then. Words never go. */
+  #leftOut({ sound }: Joined, data: Buffer): boolean {
+    const bulk = bulkOf(data);
+    if (bulk === undefined) return false;
+    if (bulk === 'audio') sound?.leaveOut(soundBytesIn(data));
+    if (this.#rates.telling.take(1)) this.#fault('too_fast', `messages come too fast: ${bulk} is left out`);
+    return true;
   }
 
   #read(data: Buffer, isBinary: boolean): void {
@@ -138,7 +161,7 @@ export class LiveClient {
       (opened) => {
         if ('refused' in opened) this.#refuse(opened);
         else this.#join(opened, stream, start);
-        for (const early of this.#early.splice(0)) this.#read(...early);
+        this.#readEarly();
         ws.resume();
       },
       (error: unknown) => {
@@ -147,6 +170,11 @@ export class LiveClient {
         this.#refuse({ code: 'internal_error', refused: 'the conversation could not be opened' });
       },
     );
+  }
+
+  #readEarly(): void {
+    this.#earlyBytes = 0;
+    for (const early of this.#early.splice(0)) this.#read(...early);
   }
 
   #join({ line, broadcast, fault }: OpenedLive, stream: WebMediaStream, { audio }: StartMessage): void {
@@ -176,8 +204,9 @@ export class LiveClient {
       case 'start':
         return this.#fault('message_invalid', 'start has come already');
       case 'text':
-        if (!this.#rates.texts.take(1)) return this.#fault('too_fast', 'texts come too fast');
-        if (!line.type(message.text)) this.#fault('too_fast', 'too many texts wait for the model');
+        this.#texts += 1;
+        if (!this.#rates.texts.take(1)) return this.#refuseText('texts come too fast');
+        if (!line.type(message.text)) this.#refuseText('too many texts wait for the model');
         return;
       case 'audio':
         if (sound === undefined) return this.#fault('message_invalid', 'start named no format of audio');
@@ -185,7 +214,11 @@ export class LiveClient {
         if (sound.take(message.sound) || !sound.mayTell()) return;
         return this.#fault('too_fast', 'audio comes faster than it is spoken, and is left out');
       case 'image':
-        if (!this.#rates.images.take(1)) return this.#fault('image_refused', 'images come too fast');
+        if (!this.#rates.images.take(1)) {
+          // Now and then is enough: pictures that come too fast are no reason to hang up.
+          if (this.#rates.telling.take(1)) this.#fault('image_refused', 'images come too fast');
+          return;
+        }
         if (!line.show(message.mimeType, message.image))
           this.#fault('image_refused', 'the model takes no image now');
         return;
@@ -193,6 +226,11 @@ export class LiveClient {
         line.scope.clock.enter();
         return line.listener.onStop();
     }
+  }
+
+  /** A text is never left out in silence: which one it was is told. */
+  #refuseText(why: string): void {
+    this.#fault('too_fast', `${why}: text ${this.#texts} of this connection is left out`);
   }
 
   /** Tells what was wrong with a message, and hangs up on a client that sends nothing else. */

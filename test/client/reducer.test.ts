@@ -90,6 +90,22 @@ describe('the order', () => {
     });
   });
 
+  test('takes an error of its own for a notice: no message stands for it, then or later', () => {
+    const error = (seq: number, msg: string) => {
+      return { type: 'error', seq, msg, code: 'too_fast', message: 'texts come too fast', fatal: false };
+    };
+    const state = after(
+      delta(1, 'a'),
+      error(2, 'web-1'),
+      error(3, 'web-2'),
+      delta(4, 'late', 'web-2'),
+      done(5, 'late', 'web-2'),
+      delta(6, 'b'),
+    );
+    expect(state.messages.map(({ text, status }) => [text, status])).toEqual([['ab', 'open']]);
+    expect(state.failures.map(({ msg }) => msg)).toEqual(['web-1', 'web-2']);
+  });
+
   test('has no gap where the server says with a heartbeat that nothing is left out', () => {
     const frames = [delta(1, 'a'), { type: 'heartbeat', seq: 5 }, delta(6, 'f')];
     expect(after(...frames).counts).toMatchObject({ missing: 0, lost: 0 });

@@ -11,6 +11,8 @@ import {
   functionResponses,
   isFinalResponse,
 } from '../../src/event/event.js';
+import { TRANSCRIPT_MAX_CHARS } from '../../src/limits.js';
+import { tone } from '../support/call-rig.js';
 import { saidBy, says, Stage } from '../support/stage.js';
 import { waitUntil } from '../support/wait-until.js';
 
@@ -99,6 +101,37 @@ describe('the events of a session', () => {
       .filter(({ type }) => type !== 'delta')
       .reduce<ClientState>((state, frame) => reduce(state, frame), initialState);
     expect(storedMessages(withoutDeltas)).toEqual(storedMessages(chat.page));
+  });
+
+  it('E4: hold each message as its deltas together are, however long it is', async () => {
+    const pieces = Array.from({ length: 70 }, (_, at) => `${at} `.padEnd(1_000, 'words '));
+    stage.textModel.answer = (asked) => asked.answers(...pieces);
+    const chat = stage.stream('e4 long', 'Tell me everything.');
+    await chat.ended();
+    const { phone, over, model, callSid } = await stage.call();
+    const watcher = await stage.watch(callSid);
+    for (const piece of pieces) model.sendInputTranscription(piece);
+    model.sendAudio(tone(400));
+    for (const piece of pieces) model.sendOutputTranscription(piece);
+    model.generationComplete();
+    model.turnComplete();
+    await watcher.until('all messages', ({ sealed }) => sealed.length === 3);
+    phone.hangUp();
+    await over;
+    for (const [reader, session] of [
+      [chat, 'e4 long'],
+      [watcher, callSid],
+    ] as const) {
+      const whole = reader.of('done').map(({ msg, text }) => {
+        const deltas = reader.of('delta').filter((delta) => delta.msg === msg);
+        return { text, told: deltas.map((delta) => delta.text).join('') };
+      });
+      expect(whole.every(({ text, told }) => told === text || told === '')).toBe(true);
+      expect(whole.filter(({ told }) => told.length >= TRANSCRIPT_MAX_CHARS).length).toBeGreaterThan(0);
+      expect((await stage.events(session)).map(({ content }) => content?.parts?.[0]?.text)).toEqual(
+        whole.map(({ text }) => text),
+      );
+    }
   });
 
   it('E9: hold a function’s call and answer while the run goes on', async () => {

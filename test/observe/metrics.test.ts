@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { BUILT_IN_TOOLS } from '../../src/call/built-in-tools.js';
 import { END_REASONS } from '../../src/call/end-reason.js';
 import { systemClock } from '../../src/clock.js';
+import { ERROR_CODES } from '../../src/errors.js';
 import { STREAM_OUTCOMES } from '../../src/event/run-stream.js';
 import { type CallObserver, DROP_REASONS, safeObserver } from '../../src/observe/call-observer.js';
 import { RUN_MODES, type RunObserver } from '../../src/observe/run-observer.js';
@@ -26,6 +27,7 @@ function make(): Metrics {
     refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
     anomalies: CARRIER_ANOMALIES,
     streamEvents: STREAM_EVENTS,
+    storeBacklog: () => backlog,
   });
   open.push(metrics);
   return metrics;
@@ -34,6 +36,7 @@ function make(): Metrics {
 afterEach(() => {
   for (const metrics of open) metrics.close();
   open = [];
+  backlog = { events: 0, bytes: 0, isFailing: false };
 });
 
 // --- What the document says ---------------------------------------------------------------------------------------
@@ -82,12 +85,25 @@ function documentedValues(metric: string, label: string): string[] | undefined {
 // --- What moves each metric ---------------------------------------------------------------------------------------
 
 type Source =
-  keyof CallObserver | keyof RunObserver | 'refused' | 'anomalies' | 'streamEvents' | 'observerFaults';
+  | keyof CallObserver
+  | keyof RunObserver
+  | 'refused'
+  | 'anomalies'
+  | 'streamEvents'
+  | 'observerFaults'
+  | 'eventsLost'
+  | 'storeBacklog';
+
+/** What waits for the store, as each test leaves it. */
+let backlog = { events: 0, bytes: 0, isFailing: false };
 
 interface Move {
   readonly by: Source;
   readonly move: (metrics: Metrics) => void;
 }
+
+const FAILING = { events: 3, bytes: 2_700, isFailing: true };
+const STORE_CODES = Object.keys(ERROR_CODES).filter((code) => code.startsWith('store_'));
 
 /** Everything that moves a metric, with every value of its labels. */
 const MOVES: Readonly<Record<string, Move>> = {
@@ -178,6 +194,13 @@ const MOVES: Readonly<Record<string, Move>> = {
     by: 'streamEvents',
     move: ({ streamEvents }) => STREAM_EVENTS.forEach((event) => streamEvents.inc({ event })),
   },
+  earshot_store_waiting_events: { by: 'storeBacklog', move: () => void (backlog = FAILING) },
+  earshot_store_waiting_bytes: { by: 'storeBacklog', move: () => void (backlog = FAILING) },
+  earshot_store_failing: { by: 'storeBacklog', move: () => void (backlog = FAILING) },
+  earshot_events_lost_total: {
+    by: 'eventsLost',
+    move: ({ eventsLost }) => STORE_CODES.forEach((reason) => eventsLost.inc({ reason })),
+  },
   earshot_observer_faults_total: { by: 'observerFaults', move: ({ observerFaults }) => observerFaults.inc() },
 };
 /** Moved by nobody's call. */
@@ -250,7 +273,15 @@ describe('the metrics and their document', () => {
     const told = new Set(observers.flatMap((each) => Object.keys(each)));
     const sources = new Set(Object.values(MOVES).map(({ by }) => by));
     expect([...sources].toSorted()).toEqual(
-      [...told, 'refused', 'anomalies', 'streamEvents', 'observerFaults'].toSorted(),
+      [
+        ...told,
+        'refused',
+        'anomalies',
+        'streamEvents',
+        'observerFaults',
+        'eventsLost',
+        'storeBacklog',
+      ].toSorted(),
     );
   });
 

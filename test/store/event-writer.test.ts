@@ -15,6 +15,7 @@ import type { AppendOutcome, SessionKey } from '../../src/store/store.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { KeptLog, sessionKey, userEvent } from './store-fixture.js';
 
+const unusable = new StoreError('store_unusable', 'the database does not let this user do that');
 const away = new StoreError('store_failed', 'the database server cannot be reached (ECONNREFUSED)');
 
 /** A database that a test turns off and on, and that can refuse or hold single events. */
@@ -23,8 +24,9 @@ class SwitchedStore {
   readonly stored: string[] = [];
   readonly sessions = new Set<string>();
   failure: StoreError | undefined;
-  /** Ids that fail with the whole batch. */
+  /** Ids that fail with the whole batch, and how. */
   readonly poison = new Set<string>();
+  poisonous = away;
   /** Set: no answer comes until it is called. */
   held: (() => void) | undefined;
   #hold = false;
@@ -47,7 +49,7 @@ class SwitchedStore {
         this.held = resolve;
       });
     if (this.failure !== undefined) throw this.failure;
-    if (batch.some(({ id }) => this.poison.has(id))) throw away;
+    if (batch.some(({ id }) => this.poison.has(id))) throw this.poisonous;
     return batch.map(({ id, session }) => {
       if (id === 'refused') return { stored: false, error: new StoreError('store_no_session', 'gone') };
       this.stored.push(`${session.id}/${id}`);
@@ -61,7 +63,8 @@ function rig() {
   const clock = new VirtualClock();
   const log = new KeptLog();
   const lost: LostWrite[] = [];
-  const writer = new EventWriter({ store, clock, log, onLost: (one) => lost.push(one) });
+  const writer = new EventWriter({ store, clock, log });
+  writer.watchLosses((one) => lost.push(one));
   return { store, clock, log, lost, writer };
 }
 
@@ -164,10 +167,10 @@ describe('the event writer', () => {
 
   test('goes on when the one who is told of losses throws', async () => {
     const { store, clock, log } = rig();
-    const onLost = () => {
+    const writer = new EventWriter({ store, clock, log });
+    writer.watchLosses(() => {
       throw new Error('not my day');
-    };
-    const writer = new EventWriter({ store, clock, log, onLost });
+    });
     const outcomes = await Promise.all(['refused', 'a'].map((id) => writer.append(one, userEvent(id))));
     expect(outcomes.map(({ stored }) => stored)).toEqual([false, true]);
     expect(await writer.append(one, { ...userEvent('b'), partial: true })).toMatchObject({ stored: false });
@@ -227,12 +230,86 @@ describe('the event writer', () => {
 
   test('gives up at once where no try helps', async () => {
     const { store, clock, lost, writer } = rig();
-    store.failure = new StoreError('store_unusable', 'the database does not let this user do that');
+    store.failure = unusable;
     expect(await writer.append(one, userEvent('a'))).toMatchObject({ stored: false });
     expect(lost).toHaveLength(1);
+    expect(writer.isFailing).toBe(true);
     expect(clock.pendingTimers).toBe(0);
     store.failure = undefined;
     expect(await writer.append(one, userEvent('b'))).toMatchObject({ stored: true });
+    expect(writer.isFailing).toBe(false);
+  });
+
+  test('loses of a batch only what is refused where no try helps, and keeps the order of the rest', async () => {
+    const { store, clock, lost, writer } = rig();
+    store.poisonous = unusable;
+    for (const at of [0, 57, 58, STORE_BATCH_MAX_EVENTS - 1]) store.poison.add(`e${at}`);
+    const outcomes = Array.from({ length: STORE_BATCH_MAX_EVENTS }, (_, at) =>
+      writer.append(at % 2 === 0 ? one : two, userEvent(`e${at}`)),
+    );
+    await pass(clock, 10 * STORE_RETRY_MAX_MS);
+    const settled = await Promise.all(outcomes);
+    expect(settled.flatMap(({ stored }, at) => (stored ? [] : [`e${at}`]))).toEqual([...store.poison]);
+    expect(new Set(lost.map(({ eventId }) => eventId))).toEqual(store.poison);
+    expect(lost).toHaveLength(store.poison.size);
+    for (const session of ['CA1', 'CA2']) {
+      const numbers = store.stored.flatMap((line) => {
+        const [whose, id = ''] = line.split('/e');
+        return whose === session ? [Number(id)] : [];
+      });
+      expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
+    }
+  });
+
+  test('holds what waits, for its patience, while the database is of no use', async () => {
+    const { store, clock, lost, writer } = rig();
+    store.failure = unusable;
+    const outcomes = Array.from({ length: STORE_BATCH_MAX_EVENTS }, (_, at) =>
+      writer.append(one, userEvent(`e${at}`)),
+    );
+    await pass(clock, STORE_PATIENCE_MS / 3);
+    // One event a try.
+    expect(lost.length).toBeLessThan(STORE_PATIENCE_MS / 3 / STORE_RETRY_MAX_MS + 10);
+    store.failure = undefined;
+    await pass(clock, STORE_RETRY_MAX_MS);
+    const kept = (await Promise.all(outcomes)).filter(({ stored }) => stored);
+    expect(kept).toHaveLength(STORE_BATCH_MAX_EVENTS - lost.length);
+    store.failure = unusable;
+    const late = Array.from({ length: STORE_BATCH_MAX_EVENTS }, (_, at) =>
+      writer.append(one, userEvent(`late${at}`)),
+    );
+    await pass(clock, STORE_PATIENCE_MS + STORE_RETRY_MAX_MS);
+    for (const outcome of await Promise.all(late)) expect(outcome).toMatchObject({ stored: false });
+    expect(writer.waiting).toEqual({ events: 0, bytes: 0 });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test('waits for what one session has handed over, and for no other', async () => {
+    const { store, writer, clock } = rig();
+    store.poison.add('poison');
+    void writer.append(two, userEvent('poison'));
+    const mine = writer.append(one, userEvent('mine'));
+    let all = false;
+    void writer.flushed().then(() => (all = true));
+    const flushed = writer.flushed({ ...one });
+    await writer.flushed(sessionKey('CA1', { userId: 'another' }));
+    await pass(clock, STORE_RETRY_MAX_MS);
+    await flushed;
+    expect(await mine).toMatchObject({ stored: true });
+    expect([all, writer.waiting.events]).toEqual([false, 1]);
+    await pass(clock, STORE_PATIENCE_MS + STORE_RETRY_MAX_MS);
+    expect(all).toBe(true);
+  });
+
+  test.each([
+    ['a call', `CA${'0a'.repeat(16)}`, { callSid: `CA${'0a'.repeat(16)}` }],
+    ['a web client', 'ada@example.com', { pii: { sessionId: 'ada@example.com' } }],
+  ])('names the session of %s in the log so that nothing personal is shown', async (_, id, fields) => {
+    const { store, log, writer } = rig();
+    store.failure = unusable;
+    await writer.append(sessionKey(id), userEvent('a'));
+    const line = log.lines.find(({ message }) => message === 'an event is not stored');
+    expect(line?.fields).toEqual({ errorCode: 'store_unusable', why: unusable.message, ...fields });
   });
 
   test('lets an event that cannot be stored hold up its own session only', async () => {

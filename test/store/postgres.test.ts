@@ -140,7 +140,7 @@ describe('PostgreSQL', () => {
       ...Array.from({ length: 40 }, (_, at) => writer.append(key, changeEvent(`b${at}`, { at }))),
     );
     await expect.poll(() => writer.isFailing, { timeout: 15_000 }).toBe(true);
-    expect((await errorOf(store.check())).code).toBe('store_failed');
+    expect((await errorOf(store.listSessions({}))).code).toBe('store_failed');
     await server.resume();
     expect(await Promise.all(outcomes)).toEqual(outcomes.map((_, at) => ({ stored: true, seq: at + 1 })));
     expect((await store.getSession(key))?.events).toHaveLength(80);

@@ -18,6 +18,7 @@ import { exportContract } from './export-contract.js';
 import { ledgerContract } from './ledger-contract.js';
 import { memoryContract } from './memory-contract.js';
 import { pendingCallContract } from './pending-call-contract.js';
+import { readingContract } from './reading-contract.js';
 import { changeEvent, collected, errorOf, ODD_NAMES, sessionKey, userEvent } from './store-fixture.js';
 
 const BAD_NAMES: [string, unknown][] = [
@@ -542,6 +543,7 @@ export function storeContract(name: string, backend: () => Backend): void {
       });
     });
 
+    readingContract(rig);
     deletionContract(rig);
     exportContract(rig);
     ledgerContract(rig);
@@ -567,7 +569,7 @@ export function storeContract(name: string, backend: () => Backend): void {
         const store = await rig.withSession(key);
         await store.close();
         await store.close();
-        const asked = [store.getSession(key), store.appendEvent(key, userEvent('e')), store.check()];
+        const asked = [store.getSession(key), store.appendEvent(key, userEvent('e')), store.listSessions({})];
         for (const { text } of await Promise.all(asked.map(errorOf)))
           expect(text).toContain('the store is closed');
       });
@@ -577,7 +579,7 @@ export function storeContract(name: string, backend: () => Backend): void {
         const stores = await Promise.all(Array.from({ length: 4 }, () => rig.open()));
         const made = await Promise.all(stores.map((store) => store.createSession(sessionKey('CA1'))));
         expect(made.filter(Boolean)).toHaveLength(1);
-        await Promise.all(stores.map((store) => store.check()));
+        await Promise.all(stores.map((store) => store.listSessions({})));
       });
 
       test('refuses a database that a newer version made', async () => {

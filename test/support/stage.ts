@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../src/clock.js';
+import { type Clock, systemClock } from '../../src/clock.js';
 import { readConfig } from '../../src/config.js';
 import type { Event } from '../../src/event/event.js';
 import type { Log } from '../../src/observe/log.js';
@@ -61,8 +61,11 @@ export class Stage {
     this.#close = close;
   }
 
-  /** A server in this process. */
-  static async open(environment: Readonly<Record<string, string>> = {}): Promise<Stage> {
+  /** A server in this process, by the machine's clock or one that a test has. */
+  static async open(
+    environment: Readonly<Record<string, string>> = {},
+    clock: Clock = systemClock,
+  ): Promise<Stage> {
     const { gemini, textModel, folder, settings } = await Stage.surroundings(environment);
     const errors: string[] = [];
     const log: Log = {
@@ -72,7 +75,7 @@ export class Stage {
       error: (fields, message) => errors.push(`${message} ${JSON.stringify(fields)}`),
     };
     const server: RunningServer = await startServer(readConfig({ ...settings, PORT: '0' }), {
-      clock: systemClock,
+      clock,
       log,
     });
     return new Stage({ gemini, textModel, folder, errors, url: server.url }, () => server.close());

@@ -4,7 +4,13 @@ import { describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
 import { nextTurn } from '../../src/clock.js';
 import { scopeOn } from '../support/scopes.js';
-import { CARRIER_SILENCE_MAX_MS, STREAM_START_TIMEOUT_MS } from '../../src/limits.js';
+import {
+  CARRIER_SILENCE_MAX_MS,
+  STREAM_START_TIMEOUT_MS,
+  WEB_EARLY_MAX_BYTES,
+  WEB_MESSAGES_BURST,
+  WEB_TEXTS_BURST,
+} from '../../src/limits.js';
 import { silentLog } from '../../src/observe/log.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { LiveClient } from '../../src/web/live-client.js';
@@ -38,7 +44,9 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-const START = Buffer.from(JSON.stringify({ type: 'start', userId: 'u', sessionId: 's' }));
+const START_MESSAGE = { type: 'start', userId: 'u', sessionId: 's' };
+const START = Buffer.from(JSON.stringify(START_MESSAGE));
+const AUDIO_START = Buffer.from(JSON.stringify({ ...START_MESSAGE, audio: 'audio/x-mulaw;rate=8000' }));
 
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 6; turn += 1) await Promise.resolve();
@@ -48,9 +56,11 @@ function entered() {
   const clock = new VirtualClock(0);
   const socket = new FakeSocket();
   const events: string[] = [];
+  /** Sound that was passed on, and that was left out. */
+  const heard = { ms: 0, droppedMs: 0 };
   const scope = scopeOn(clock);
   const listener = {
-    onMedia: () => {},
+    onMedia: (sound: Uint8Array) => void (heard.ms += sound.length / 8),
     onDtmf: () => {},
     onMark: () => {},
     onStop: () => void events.push('stop'),
@@ -76,13 +86,13 @@ function entered() {
       }),
     onJoined: () => {},
     onGone: () => void events.push('gone'),
-    onSoundDropped: () => {},
+    onSoundDropped: (ms) => void (heard.droppedMs += ms),
   });
   const join = async (fault?: { code: string; message: string }) => {
     answer({ line, broadcast, fault });
     await settle();
   };
-  return { clock, socket, events, client, broadcast, join };
+  return { clock, socket, events, heard, client, broadcast, join };
 }
 
 describe('a client’s socket', () => {
@@ -136,6 +146,70 @@ describe('a client’s socket', () => {
     await gone.join();
     expect(gone.events).toEqual(['gone', 'close 1006']);
     gone.broadcast.end();
+  });
+
+  it.each([
+    ['as the shipped client writes them', (text: string) => ({ type: 'text', text })],
+    ['with the keys in another order', (text: string) => ({ text, type: 'text' })],
+  ])('loses no text however fast sound and pictures come, %s', async (_, textOf) => {
+    const { socket, events, heard, join, broadcast } = entered();
+    const send = (message: object) => socket.emit('message', Buffer.from(JSON.stringify(message)), false);
+    socket.emit('message', AUDIO_START, false);
+    await join();
+    const frame = { type: 'audio', data: Buffer.alloc(160).toString('base64') };
+    const long = 'a long text '.repeat(500);
+    const texts = Array.from({ length: WEB_TEXTS_BURST }, (__, at) => `${at} ${long}`);
+    const rounds = WEB_MESSAGES_BURST + 500;
+    for (let round = 0; round < rounds; round += 1) {
+      send(frame);
+      send({ type: 'image', mimeType: 'image/png', data: 'AQID' });
+      const text = texts[round - rounds + texts.length];
+      if (text !== undefined) send(textOf(text));
+    }
+    expect(events).toEqual(texts);
+    // Counted without being read: nearly exact.
+    expect(Math.abs(heard.ms + heard.droppedMs - rounds * 20)).toBeLessThan(0.02 * rounds * 20);
+    expect(heard.droppedMs).toBeGreaterThan(500 * 20);
+    await nextTurn();
+    await nextTurn();
+    const errors = socket.sent.filter(({ type }) => type === 'error');
+    expect(errors.length).toBeGreaterThan(0);
+    expect(errors.every(({ fatal }) => fatal === false)).toBe(true);
+    expect(socket.readyState).toBe(1);
+    broadcast.end();
+  });
+
+  it('is told of each text that is left out, and which it was', async () => {
+    const { socket, events, join, broadcast } = entered();
+    socket.emit('message', START, false);
+    await join();
+    const count = WEB_TEXTS_BURST + 5;
+    for (let at = 1; at <= count; at += 1)
+      socket.emit('message', Buffer.from(JSON.stringify({ type: 'text', text: `text ${at}` })), false);
+    await nextTurn();
+    await nextTurn();
+    const told = socket.sent.flatMap(({ code, fatal, message }) => {
+      const [, number] = /text (\d+) of this connection is left out/.exec(String(message)) ?? [];
+      return code === 'too_fast' && fatal === false && number !== undefined ? [`text ${number}`] : [];
+    });
+    expect([...events, ...told]).toEqual(Array.from({ length: count }, (_, at) => `text ${at + 1}`));
+    expect(told).toHaveLength(5);
+    broadcast.end();
+  });
+
+  it('is hung up when it sends too much before its conversation is open', async () => {
+    const { socket, events, join, broadcast } = entered();
+    socket.emit('message', START, false);
+    const text = Buffer.from(JSON.stringify({ type: 'text', text: 'x'.repeat(1_000_000) }));
+    for (let sent = text.length; sent <= WEB_EARLY_MAX_BYTES; sent += text.length)
+      socket.emit('message', text, false);
+    expect(socket.readyState).toBe(1);
+    socket.emit('message', text, false);
+    expect(socket.sent.at(-1)).toMatchObject({ type: 'error', code: 'too_fast', fatal: true });
+    expect(socket.readyState).toBe(3);
+    await join();
+    expect(events).toEqual(['gone', 'close 1006']);
+    broadcast.end();
   });
 
   it('that gives way says so and leaves the conversation to the other', async () => {

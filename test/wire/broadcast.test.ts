@@ -159,7 +159,8 @@ describe('a stalled watcher', () => {
     expect(typesOf(sink).filter((type) => type !== 'heartbeat')).toEqual(
       'history delta tool tool error flush delta'.split(' '),
     );
-    expect(sink.state.messages.map(({ text }) => text)).toEqual(['.xx', '', 'y'.repeat(50)]);
+    expect(sink.state.messages.map(({ text }) => text)).toEqual(['.xx', 'y'.repeat(50)]);
+    expect(sink.state.failures.map(({ code }) => code)).toEqual(['busy']);
     expect(sink.state.counts).toMatchObject({ missing: 0, lost: 0 });
   });
 

@@ -7,7 +7,7 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { ConfigError, errorText } from '../../errors.js';
-import { REHEARSAL_DIALOGUE_MAX_CHARS } from '../../limits.js';
+import { REHEARSAL_DIALOGUE_MAX_CHARS } from './rehearsal-limits.js';
 import { extraMessagesSchema } from './extra-message.js';
 import { chaosSchema, misbehaveSchema, setupMisbehaveSchema } from './misbehaviour.js';
 import { profileChoiceSchema } from './model-profile.js';

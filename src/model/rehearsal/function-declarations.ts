@@ -1,5 +1,5 @@
 /** The functions that a client declared: whether one may be called, whether it blocks, and arguments that fit it. */
-import { REHEARSAL_SCHEMA_DEPTH_MAX } from '../../limits.js';
+import { REHEARSAL_SCHEMA_DEPTH_MAX } from './rehearsal-limits.js';
 import type { ToolsFrame } from './client-frame.js';
 import type { ModelProfile } from './model-profile.js';
 

@@ -4,7 +4,7 @@
  * been heard. The profile says how the model behaves, the reply's misbehaviour what goes wrong.
  */
 import type { Clock, Timer } from '../../clock.js';
-import { REHEARSAL_TOOL_WAIT_MAX_MS } from '../../limits.js';
+import { REHEARSAL_TOOL_WAIT_MAX_MS } from './rehearsal-limits.js';
 import type { DialogueCall } from './dialogue.js';
 import type { SpokenReply } from './dialogue-step.js';
 import type { ExtraMessage } from './extra-message.js';

@@ -1,6 +1,6 @@
 /** Function calls that were sent and not answered yet. Bounded in number, and in time by the clock. */
 import type { Clock } from '../../clock.js';
-import { REHEARSAL_OPEN_CALLS_MAX, REHEARSAL_TOOL_WAIT_MAX_MS } from '../../limits.js';
+import { REHEARSAL_OPEN_CALLS_MAX, REHEARSAL_TOOL_WAIT_MAX_MS } from './rehearsal-limits.js';
 import type { DialogueCall } from './dialogue.js';
 
 export interface OpenCall {

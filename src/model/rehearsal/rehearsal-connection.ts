@@ -4,7 +4,7 @@
  */
 import type { Clock, Timer } from '../../clock.js';
 import { errorText } from '../../errors.js';
-import { REHEARSAL_SETUP_TIMEOUT_MS, REHEARSAL_TEXT_MAX_CHARS } from '../../limits.js';
+import { REHEARSAL_SETUP_TIMEOUT_MS, REHEARSAL_TEXT_MAX_CHARS } from './rehearsal-limits.js';
 import type { Log } from '../../observe/log.js';
 import { CallerEar } from './caller-ear.js';
 import {

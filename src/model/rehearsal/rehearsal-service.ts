@@ -13,7 +13,7 @@ import {
   REHEARSAL_CLOSE_MAX_MS,
   REHEARSAL_CONNECTIONS_MAX,
   REHEARSAL_PAYLOAD_MAX_BYTES,
-} from '../../limits.js';
+} from './rehearsal-limits.js';
 import type { Log } from '../../observe/log.js';
 import { type Dialogue, type FrameKind, readDialogue } from './dialogue.js';
 import { type ChosenDialogue, RehearsalConnection } from './rehearsal-connection.js';

@@ -3,7 +3,7 @@
  * number, and in time: a handle is good until a while after its conversation's connection ended.
  */
 import type { Clock } from '../../clock.js';
-import { REHEARSAL_HANDLE_LIFE_MS, REHEARSAL_HANDLES_MAX } from '../../limits.js';
+import { REHEARSAL_HANDLE_LIFE_MS, REHEARSAL_HANDLES_MAX } from './rehearsal-limits.js';
 import type { DialogueState } from './dialogue-step.js';
 
 /** The connection that handles are given out to. */

@@ -5,7 +5,7 @@
  */
 import type { Clock, Timer } from '../../clock.js';
 import { errorText } from '../../errors.js';
-import { REHEARSAL_BUFFERED_MAX_BYTES } from '../../limits.js';
+import { REHEARSAL_BUFFERED_MAX_BYTES } from './rehearsal-limits.js';
 import type { Log } from '../../observe/log.js';
 import type { ModelProfile } from './model-profile.js';
 import type { SeededRandom } from './seeded-random.js';

@@ -11,7 +11,7 @@ import {
   SPEECH_QUEUE_MAX,
   SPEECH_SYNTHESIS_TIMEOUT_MS,
   SPEECH_TEXT_MAX_CHARS,
-} from '../../limits.js';
+} from './rehearsal-limits.js';
 import type { Log } from '../../observe/log.js';
 
 export const SPEECH_RATE_HZ = 24_000;

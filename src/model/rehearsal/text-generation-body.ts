@@ -1,7 +1,7 @@
 /** Reads the body of a request whole, within a size and a time; what comes after a refusal is thrown away. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.js';
-import { REHEARSAL_BODY_MAX_MS, REHEARSAL_PAYLOAD_MAX_BYTES } from '../../limits.js';
+import { REHEARSAL_BODY_MAX_MS, REHEARSAL_PAYLOAD_MAX_BYTES } from './rehearsal-limits.js';
 import { BODY_LATE, bodyTooLarge, invalidArgument, type TextRefusal } from './text-generation-refusal.js';
 
 export type TextBody = { readonly text: string } | { readonly refusal: TextRefusal };

@@ -3,7 +3,7 @@
  * order A-10293"), each with the JSON that follows it or with arguments found in the words. Names only; no
  * understanding.
  */
-import { REHEARSAL_CALLS_MAX, REHEARSAL_TEXT_MAX_CHARS } from '../../limits.js';
+import { REHEARSAL_CALLS_MAX, REHEARSAL_TEXT_MAX_CHARS } from './rehearsal-limits.js';
 import { argumentsFrom } from './text-generation-arguments.js';
 import type { DeclaredFunction } from './text-generation-request.js';
 

@@ -3,7 +3,7 @@
  * finishReason in the last one and the tokens so far in each. The whole answer in one response is the same without the
  * cuts. Everything here follows from the answer and the seed.
  */
-import { REHEARSAL_OUTPUT_TOKENS_MAX } from '../../limits.js';
+import { REHEARSAL_OUTPUT_TOKENS_MAX } from './rehearsal-limits.js';
 import type { SeededRandom } from './seeded-random.js';
 import type { TextAnswer } from './text-generation-answer.js';
 import type { TextFault } from './text-generation-fault.js';

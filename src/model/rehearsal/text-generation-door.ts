@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.js';
 import { errorText } from '../../errors.js';
-import { REHEARSAL_PAYLOAD_MAX_BYTES, REHEARSAL_TEXT_REQUESTS_MAX } from '../../limits.js';
+import { REHEARSAL_PAYLOAD_MAX_BYTES, REHEARSAL_TEXT_REQUESTS_MAX } from './rehearsal-limits.js';
 import type { Log } from '../../observe/log.js';
 import { type Dialogue, readDialogue } from './dialogue.js';
 import { SeededRandom } from './seeded-random.js';

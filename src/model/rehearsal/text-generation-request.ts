@@ -3,7 +3,7 @@
  * fields. What it returns can be answered; everything else is a refusal that names the field.
  */
 import { z } from 'zod';
-import { REHEARSAL_DECLARATIONS_MAX } from '../../limits.js';
+import { REHEARSAL_DECLARATIONS_MAX } from './rehearsal-limits.js';
 import { readProtoJson } from './proto-json.js';
 import { GENERATE_REQUEST_FIELDS } from './text-generation-fields.js';
 import { historyFault } from './text-generation-history.js';

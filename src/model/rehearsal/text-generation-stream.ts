@@ -5,7 +5,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../../clock.js';
-import { REHEARSAL_UNREAD_MAX_MS } from '../../limits.js';
+import { REHEARSAL_UNREAD_MAX_MS } from './rehearsal-limits.js';
 import type { SeededRandom } from './seeded-random.js';
 import type { GenerateResponse } from './text-generation-chunks.js';
 import { INTERNAL, refusalBody } from './text-generation-refusal.js';

@@ -4,7 +4,7 @@
  * tells when the conversation can be resumed.
  */
 import type { Clock, Timer } from '../../clock.js';
-import { REHEARSAL_CALL_CHAIN_MAX, REHEARSAL_WAITING_MAX } from '../../limits.js';
+import { REHEARSAL_CALL_CHAIN_MAX, REHEARSAL_WAITING_MAX } from './rehearsal-limits.js';
 import type { Log } from '../../observe/log.js';
 import { type FunctionResponseFrame, type LiveSetupFrame, textOfContent } from './client-frame.js';
 import type { Dialogue, DialogueCall } from './dialogue.js';

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { REHEARSAL_DIALOGUE_MAX_CHARS } from '../../../src/limits.js';
+import { REHEARSAL_DIALOGUE_MAX_CHARS } from '../../../src/model/rehearsal/rehearsal-limits.js';
 import { type Dialogue, parseDialogue, readDialogue } from '../../../src/model/rehearsal/dialogue.js';
 import { MISBEHAVIOURS } from '../../../src/model/rehearsal/misbehaviour.js';
 import { MODEL_PROFILES } from '../../../src/model/rehearsal/model-profile.js';

@@ -59,6 +59,15 @@ describe('a turn told to misbehave', () => {
     client.session.close();
   });
 
+  it.each(['emptyTurn', 'cutShort'])('%s tells why the turn was refused', async (kind) => {
+    const client = await misbehaving({ do: kind, reason: 'GENERATED_AUDIO_SAFETY' });
+    const ends = client.messages.flatMap(({ serverContent }) =>
+      serverContent?.turnComplete === true ? [serverContent.turnCompleteReason] : [],
+    );
+    expect(ends).toEqual(['GENERATED_AUDIO_SAFETY']);
+    client.session.close();
+  });
+
   it('says everything twice, stutters, or is near silent for the full length', async () => {
     expect(saidBy((await misbehaving({ do: 'repeatSpeech' })).messages)).toBe(
       `${ANSWER} I rehearse. ${ANSWER}`,

@@ -3,7 +3,10 @@ import { get } from 'node:http';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { systemClock } from '../../../src/clock.js';
-import { REHEARSAL_PAYLOAD_MAX_BYTES, REHEARSAL_SETUP_TIMEOUT_MS } from '../../../src/limits.js';
+import {
+  REHEARSAL_PAYLOAD_MAX_BYTES,
+  REHEARSAL_SETUP_TIMEOUT_MS,
+} from '../../../src/model/rehearsal/rehearsal-limits.js';
 import { readDialogue } from '../../../src/model/rehearsal/dialogue.js';
 import {
   type RehearsalService,

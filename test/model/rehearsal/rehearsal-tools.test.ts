@@ -1,6 +1,6 @@
 import { Behavior, FunctionResponseScheduling } from '@google/genai';
 import { afterEach, describe, expect, it } from 'vitest';
-import { REHEARSAL_CALL_CHAIN_MAX } from '../../../src/limits.js';
+import { REHEARSAL_CALL_CHAIN_MAX } from '../../../src/model/rehearsal/rehearsal-limits.js';
 import { count, eventually, order, type RehearsalClient } from './rehearsal-client.js';
 import { callsIn, declare, saidBy, Stage } from './rehearsal-stage.js';
 

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { REHEARSAL_HANDLE_LIFE_MS, REHEARSAL_HANDLES_MAX } from '../../../src/limits.js';
+import {
+  REHEARSAL_HANDLE_LIFE_MS,
+  REHEARSAL_HANDLES_MAX,
+} from '../../../src/model/rehearsal/rehearsal-limits.js';
 import { DIALOGUE_START } from '../../../src/model/rehearsal/dialogue-step.js';
 import { ResumptionHandles } from '../../../src/model/rehearsal/resumption-handles.js';
 import { VirtualClock } from '../../../src/replay/virtual-clock.js';

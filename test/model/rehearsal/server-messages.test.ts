@@ -3,7 +3,10 @@ import { VoiceActivityType } from '@google/genai';
 import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { REHEARSAL_OPEN_CALLS_MAX, REHEARSAL_TOOL_WAIT_MAX_MS } from '../../../src/limits.js';
+import {
+  REHEARSAL_OPEN_CALLS_MAX,
+  REHEARSAL_TOOL_WAIT_MAX_MS,
+} from '../../../src/model/rehearsal/rehearsal-limits.js';
 import { OpenCalls } from '../../../src/model/rehearsal/open-calls.js';
 import { type Log, silentLog } from '../../../src/observe/log.js';
 import { VirtualClock } from '../../../src/replay/virtual-clock.js';

@@ -2,7 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.js';
 import { AudioError } from '../../../src/errors.js';
-import { SPEECH_CACHE_MAX_BYTES, SPEECH_QUEUE_MAX, SPEECH_TEXT_MAX_CHARS } from '../../../src/limits.js';
+import {
+  SPEECH_CACHE_MAX_BYTES,
+  SPEECH_QUEUE_MAX,
+  SPEECH_TEXT_MAX_CHARS,
+} from '../../../src/model/rehearsal/rehearsal-limits.js';
 import { activeLevelDb, fromPcm16, resample } from '../../../src/model/rehearsal/speech-sound.mjs';
 import {
   FliteSynthesizer,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { REHEARSAL_OUTPUT_TOKENS_MAX } from '../../../src/limits.js';
+import { REHEARSAL_OUTPUT_TOKENS_MAX } from '../../../src/model/rehearsal/rehearsal-limits.js';
 import { readDialogue } from '../../../src/model/rehearsal/dialogue.js';
 import { SeededRandom } from '../../../src/model/rehearsal/seeded-random.js';
 import { textAnswer } from '../../../src/model/rehearsal/text-generation-answer.js';

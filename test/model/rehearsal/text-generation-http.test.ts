@@ -5,7 +5,7 @@ import {
   REHEARSAL_BODY_MAX_MS,
   REHEARSAL_PAYLOAD_MAX_BYTES,
   REHEARSAL_TEXT_REQUESTS_MAX,
-} from '../../../src/limits.js';
+} from '../../../src/model/rehearsal/rehearsal-limits.js';
 import { parseDialogue } from '../../../src/model/rehearsal/dialogue.js';
 import { TextGenerationDoor } from '../../../src/model/rehearsal/text-generation-door.js';
 import { startRehearsalService } from '../../../src/model/rehearsal/rehearsal-service.js';
