@@ -159,9 +159,9 @@ const VARIABLES = {
   },
   TWILIO_NUMBER: { schema: phoneNumber, default: '', meaning: 'your number, which `npm run doctor` checks' },
   HANDOFF_NUMBER: {
-    schema: notBuiltYet('handing a call to a human'),
+    schema: phoneNumber,
     default: '',
-    meaning: 'not built yet: refused',
+    meaning: 'the human that `connect_to_human` connects callers with',
   },
   HANDOFF_QUEUE: {
     schema: notBuiltYet('handing a call to a queue'),

@@ -59,7 +59,12 @@ export class FixtureError extends AppError {}
 /** The database: what it holds, what it takes, and whether it answers. */
 export class StoreError extends AppError {}
 
-/** The text of anything that was thrown. */
+/** The text of anything that was thrown: authors' code may throw what has no text, or a message that is none. */
 export function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  try {
+    const text: unknown = error instanceof Error ? error.message : error;
+    return typeof text === 'string' ? text : String(text);
+  } catch {
+    return 'what was thrown has no text';
+  }
 }

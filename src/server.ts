@@ -79,6 +79,7 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     log,
   });
   await listen(switchboard.http, config);
+  await switchboard.resume();
   const close = async (): Promise<void> => {
     await switchboard.close();
     await recordings?.close();
@@ -141,6 +142,7 @@ function recordingHeader(config: Config): RecordingsOptions['header'] {
       idleRepromptMs: config.IDLE_REPROMPT_SECONDS * 1000,
       greetingProtectionMs: config.GREETING_PROTECTION_SECONDS * 1000,
       rest: hasRest(config),
+      handoff: config.HANDOFF_NUMBER !== undefined,
     },
   };
 }
@@ -209,7 +211,14 @@ function dialoguesOf(agents: AgentCatalog | undefined): ReadonlyMap<string, Dial
 }
 
 function createCallControl(config: Config, { log }: ServerDeps): TwilioCallControl {
-  return new TwilioCallControl({ ...twilioRest(config), random: uniformRandom, log });
+  return new TwilioCallControl({
+    ...twilioRest(config),
+    handoffNumber: config.HANDOFF_NUMBER,
+    // Without PUBLIC_URL only a carrier on this machine can reach us.
+    publicOrigin: config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`,
+    random: uniformRandom,
+    log,
+  });
 }
 
 /** The REST settings, as the call control and the doctor take them. */

@@ -5,7 +5,6 @@
 import { createServer, type Server } from 'node:http';
 import express from 'express';
 import type { AgentCatalog } from './agent/agent-catalog.js';
-import { BUILT_IN_TOOLS } from './call/built-in-tools.js';
 import type { CallDeps } from './call/call-deps.js';
 import { CallRegistry } from './call/call-registry.js';
 import { END_REASONS } from './call/end-reason.js';
@@ -36,10 +35,13 @@ import { packageVersion } from './package-root.js';
 import { forgettingStore } from './run/forgetting-store.js';
 import { RunMetrics } from './run/run-metrics.js';
 import { Runs } from './run/runs.js';
+import { createServerTools, type ServerTools, toolNames } from './server-tools.js';
 import { TextRuns, type TextRunsOptions } from './run/text-runs.js';
 import type { EventWriter } from './store/event-writer.js';
+import type { PendingCalls } from './store/pending-calls.js';
 import type { SessionKey, Store } from './store/store.js';
 import type { CallControl } from './telephony/call-control.js';
+import type { ToolWork, WorkListener } from './tool/tool-work.js';
 import { CARRIER_ANOMALIES } from './telephony/carrier-anomaly.js';
 import { MEDIA_REFUSALS, MediaStreamServer } from './telephony/media-stream-server.js';
 import { MEDIA_PATH, renderVoiceAnswer } from './telephony/twiml.js';
@@ -54,6 +56,11 @@ export interface SwitchboardOptions {
   readonly openTap?: CallDeps['openTap'];
   /** Hears the events of every call, beside the store and the watchers. */
   readonly onRun?: CallDeps['openRun'];
+  /** What a recorded call tells of its tools. */
+  readonly replayedTools?: {
+    readonly recall: CallDeps['recall'];
+    wrap(work: ToolWork, listener: WorkListener): ToolWork;
+  };
   /** What is kept, and the text model; without it calls are followed and forgotten, and there are no text modes. */
   readonly keeping?: Keeping;
   readonly clock: Clock;
@@ -74,6 +81,8 @@ export interface Switchboard {
   readonly calls: CallRegistry;
   /** Takes no new calls, conversations and text runs, and resolves when those that go on are over, or were cut after DRAIN_MAX_MS. */
   drain(): Promise<void>;
+  /** Carries out what was decided and not done when the server last stopped; resolves when that has begun. */
+  resume(): Promise<void>;
   /** Cuts whatever is left, tells those who watch once it is stored, and closes everything. */
   close(): Promise<void>;
 }
@@ -86,12 +95,13 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
   keeping?.writer.watchLosses(({ error }) => metrics.eventsLost.inc({ reason: error.code }));
   const observerOf = (mode: RunMode): RunObserver =>
     safeObserver(metrics.runObserver(mode), () => metrics.observerFaults.inc());
-  const textRuns = keeping && createTextRuns(keeping, { agents, runs, observerOf, clock, log });
+  const tools = createServerTools(options);
+  const textRuns = keeping && createTextRuns(keeping, { agents, runs, tools, observerOf, clock, log });
   const calls = new CallRegistry({
     agents,
     callsMax: config.MAX_CALLS,
     overloaded: () => admission.isFull,
-    deps: createCallDeps(options, { metrics, runs, observerOf }),
+    deps: createCallDeps(options, { metrics, runs, tools, observerOf }),
   });
   const live = createLiveDoor({ agents, calls, runs, textRuns, keeping, metrics, clock, log });
   const media = createMediaServer(config, { clock, log, metrics, calls });
@@ -103,11 +113,13 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     media,
     live,
     store: keeping && deletableStore(keeping.store, calls, runs),
+    decide: keeping && ((id, decision) => tools.runs.desk.decide(id, decision)),
     runs: {
       start: textRuns && ((request, signal) => textRuns.start(request, signal)),
       broadcastOf: (callSid) => runs.broadcastOf(callSid),
       counts: () => ({
         ...runs.counts(),
+        ...tools.counts(),
         textRuns: textRuns?.count ?? 0,
         unstored: keeping?.writer.waiting.events ?? 0,
       }),
@@ -117,6 +129,10 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
   return {
     http,
     calls,
+    resume: () =>
+      tools.runs.desk.resume().catch((error: unknown) => {
+        log.error({ cause: errorText(error) }, 'decisions that wait could not be read');
+      }),
     async drain() {
       await Promise.all([calls.drain(), textRuns?.drain()]);
     },
@@ -129,6 +145,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
       await within(clock, CLOSE_SENT_MAX_MS, Promise.all([read, responses.sent()]));
       await Promise.all([media.close(), live.close()]);
       http.closeAllConnections();
+      await tools.close();
       admission.close();
       metrics.close();
     },
@@ -138,12 +155,13 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
 interface CallParts {
   readonly metrics: Metrics;
   readonly runs: Runs;
+  readonly tools: ServerTools;
   readonly observerOf: (mode: RunMode) => RunObserver;
 }
 
 function createCallDeps(
-  { config, model, callControl, openTap, onRun, clock, log }: SwitchboardOptions,
-  { metrics, runs, observerOf }: CallParts,
+  { config, model, callControl, openTap, onRun, replayedTools, clock, log }: SwitchboardOptions,
+  { metrics, runs, tools, observerOf }: CallParts,
 ): CallDeps {
   return {
     clock,
@@ -153,6 +171,11 @@ function createCallDeps(
     callControl,
     prompts: loadPrompts(),
     ...(openTap && { openTap }),
+    openTools: (run) => {
+      const work = tools.runs.open(run);
+      return replayedTools?.wrap(work, run.listener) ?? work;
+    },
+    recall: replayedTools?.recall ?? ((call) => tools.runs.recall(call)),
     openRun: (call, run, history) => {
       const numbers = new RunMetrics({ run, observer: observerOf('bidi') });
       run.listen((item) => numbers.hear(item));
@@ -180,7 +203,7 @@ function createSwitchboardMetrics({ agents, model, keeping }: SwitchboardOptions
     model: model.name,
     textModel: keeping?.textModel,
     endReasons: END_REASONS,
-    tools: BUILT_IN_TOOLS.map(({ name }) => name),
+    tools: toolNames(agents),
     refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
     anomalies: CARRIER_ANOMALIES,
     streamEvents: STREAM_EVENTS,
@@ -244,11 +267,26 @@ const FORGETFUL: Pick<EventWriter, 'createSession' | 'append'> = {
 
 function createTextRuns(
   { store, writer, generate }: Keeping,
-  parts: Pick<TextRunsOptions, 'observerOf' | 'clock' | 'log'> & { agents: AgentCatalog; runs: Runs },
+  parts: Pick<TextRunsOptions, 'observerOf' | 'clock' | 'log'> & {
+    agents: AgentCatalog;
+    runs: Runs;
+    tools: ServerTools;
+  },
 ): TextRuns {
-  const { agents, runs, ...rest } = parts;
+  const { agents, runs, tools, ...rest } = parts;
+  const recall = async ({ appName, userId, id }: SessionKey): Promise<string | undefined> =>
+    tools.runs.recall({ appName, userId, sessionId: id });
   const isBusy = (session: SessionKey): boolean => runs.isRunning(session);
-  return new TextRuns({ agent: agents.default, generate, store, writer, isBusy, ...rest });
+  return new TextRuns({
+    agent: agents.default,
+    generate,
+    store,
+    writer,
+    isBusy,
+    tools: tools.runs,
+    recall,
+    ...rest,
+  });
 }
 
 interface HttpParts extends DoorParts {
@@ -256,11 +294,12 @@ interface HttpParts extends DoorParts {
   readonly media: MediaStreamServer;
   readonly live: LiveDoor;
   readonly store: Store | undefined;
+  readonly decide: PendingCalls['decidePendingCall'] | undefined;
   readonly runs: RunDoor;
 }
 
 function createHttpServer(config: Config, parts: HttpParts): Server {
-  const { clock, log, metrics, calls, media, live, store, runs } = parts;
+  const { clock, log, metrics, calls, media, live, store, decide, runs } = parts;
   // What TwiML takes to load and compile would otherwise be the first caller's wait.
   renderVoiceAnswer({ kind: 'stream', token: 'warm-up' }, 'https://localhost');
   const app = express();
@@ -285,7 +324,7 @@ function createHttpServer(config: Config, parts: HttpParts): Server {
       debug: config.EARSHOT_DEBUG,
       runs,
       store,
-      decide: store && ((id, decision) => store.decidePendingCall(id, decision)),
+      decide,
       clock,
       log,
     }),

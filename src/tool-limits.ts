@@ -25,6 +25,9 @@ export const TOOL_CALLS_OPEN_MAX = 64;
 /** Ids of one run's calls that are remembered, so that none is answered twice. */
 export const TOOL_CALL_IDS_MAX = 4_096;
 
+/** Calls of one turn without a result that are remembered, so that a model that asks again and again is told off. */
+export const TOOL_CALLS_EMPTY_MAX = 64;
+
 /** Of a result, as JSON: the model reads all of it before it says a word. */
 export const TOOL_RESULT_MAX_CHARS = 64_000;
 
@@ -91,6 +94,9 @@ export const TOOL_WORKER_CALLS_WAITING_MAX = 64;
 /** JavaScript heap of each: a report over some hundred thousand rows, and four of them beside a server of 200 MB. Buffers
  * are outside of it. */
 export const TOOL_WORKER_HEAP_MAX_MB = 256;
+/** On Linux, where it is a thread's own. With four of them busy on two cores, the loop that sends sound then waits a fifth as
+ * long for a core: `docs/performance.md`. */
+export const TOOL_WORKER_NICENESS = 10;
 /** The newest events that go with a call, as JSON. More would cost the loop that sends sound milliseconds a call. */
 export const TOOL_WORKER_EVENTS_MAX_CHARS = 256_000;
 /** What a call changed of the state, as JSON; read by the loop that sends sound. */
@@ -104,6 +110,9 @@ export const TOOL_WORKER_PRINTED_MAX_CHARS = 4_000;
 export const TOOL_WORKER_TAKE_MAX_MS = 5_000;
 /** How long closing waits for threads to end: JavaScript ends at once, a system call when it returns. */
 export const TOOL_WORKERS_CLOSE_MAX_MS = 1_000;
+
+/** The model is asked for without memory when it takes longer: a caller waits. */
+export const RECALL_MAX_MS = 500;
 
 /** A run's tools wait for what its session holds no longer than this; what cannot be read is no empty state. */
 export const SESSION_READ_MAX_MS = 5_000;

@@ -15,6 +15,10 @@ export interface AgentCatalog {
   readonly default: Agent;
   /** The agent of that file name under `agents/`, or undefined. */
   find(name: string): Agent | undefined;
+  /** The agent of that own name, by which its sessions are kept. */
+  named(name: string): Agent | undefined;
+  /** Every agent that was loaded, the default among them. */
+  readonly all: readonly Agent[];
   readonly names: readonly string[];
   /** The module of each agent, by the agent's own name; what belongs to an agent lies beside it. */
   readonly modules: ReadonlyMap<string, string>;
@@ -56,9 +60,12 @@ export async function loadAgents(options: CatalogOptions): Promise<AgentCatalog>
       `AGENT names no agent: there is no ${selected} under agents/ (${known})`,
     );
   }
+  const all = [...new Set([chosen, ...agents.values()])];
   return {
     default: chosen,
     find: (name) => agents.get(name) ?? (name === chosen.name ? chosen : undefined),
+    named: (name) => all.find((agent) => agent.name === name),
+    all,
     names: [...agents.keys()],
     modules,
   };

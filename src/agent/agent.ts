@@ -5,6 +5,8 @@
 import { z } from 'zod';
 import { ConfigError } from '../errors.js';
 import { GUARD_TIMEOUT_MAX_MS, PLUGINS_MAX, TOOLS_CONCURRENT_MAX, TOOLS_MAX } from '../tool-limits.js';
+import { deepFreeze } from './deep-freeze.js';
+import { named } from './definition-name.js';
 import { type AfterToolCallback, type BeforeToolCallback, isPlugin, type Plugin } from './plugin.js';
 import { isTool, type Tool } from './tool.js';
 
@@ -106,16 +108,21 @@ const speechConfig = z.strictObject({
 
 const schema = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -'),
-  instruction: z.union([
-    z.string().trim().min(1),
-    z.custom<(ctx: AgentContext) => string>((value) => typeof value === 'function'),
-  ]),
+  instruction: z.custom<AgentDefinition['instruction']>(
+    (value) => typeof value === 'function' || (typeof value === 'string' && value.trim() !== ''),
+    'must be text or a function that returns it',
+  ),
   greeting: z.string().trim().min(1).optional(),
   tools: z
     .array(z.custom<Tool>(isTool, 'is not from defineTool(…)'))
     .max(TOOLS_MAX)
-    .refine((tools) => new Set(tools.map(({ name }) => name)).size === tools.length, 'have one name twice')
-    .refine((tools) => tools.every(({ name }) => !BUILT_IN_NAMES.has(name)), 'have a name that is built in')
+    .superRefine((tools, context) => {
+      const names = tools.filter(isTool).map(({ name }) => name);
+      const twice = names.find((name, index) => names.indexOf(name) < index);
+      if (twice !== undefined) context.addIssue(`have the name ${twice} twice`);
+      const builtIn = names.find((name) => BUILT_IN_NAMES.has(name));
+      if (builtIn !== undefined) context.addIssue(`have the name ${builtIn}, which is built in`);
+    })
     .optional(),
   plugins: z.array(z.custom<Plugin>(isPlugin, 'is not from definePlugin(…)')).max(PLUGINS_MAX).optional(),
   beforeTool: aFunction<BeforeToolCallback>(),
@@ -148,11 +155,9 @@ export function defineAgent(definition: AgentDefinition): Agent {
   const result = schema.safeParse(definition);
   if (!result.success) {
     const issue = result.error.issues[0];
-    const field = issue?.path.join('.') ?? '';
-    throw new ConfigError(
-      'agent_invalid',
-      `agent: ${field} ${issue?.message ?? 'is not valid'}`.replace('  ', ' '),
-    );
+    const given: unknown = (definition as { name?: unknown } | undefined)?.name;
+    const why = `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`.trim();
+    throw new ConfigError('agent_invalid', `${named('agent', given)}: ${why}`);
   }
   const frozen = { ...definition, [AGENT]: true as const };
   if (definition.runConfig !== undefined) deepFreeze(definition.runConfig);
@@ -162,11 +167,4 @@ export function defineAgent(definition: AgentDefinition): Agent {
 /** Whether a module's default export came from `defineAgent`, of whichever copy of the package. */
 export function isAgent(value: unknown): value is Agent {
   return typeof value === 'object' && value !== null && AGENT in value;
-}
-
-/** What an author wrote stays as it was checked. */
-function deepFreeze(value: object): void {
-  Object.freeze(value);
-  for (const inner of Object.values(value))
-    if (typeof inner === 'object' && inner !== null) deepFreeze(inner);
 }

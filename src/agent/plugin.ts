@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { ConfigError } from '../errors.js';
 import type { Event, JsonObject } from '../event/event.js';
+import { named } from './definition-name.js';
 import type { ToolContext } from './tool-context.js';
 
 export interface BeforeTool {
@@ -59,10 +60,9 @@ export function definePlugin(definition: PluginDefinition): Plugin {
   const result = schema.safeParse(definition);
   if (!result.success) {
     const issue = result.error.issues[0];
-    throw new ConfigError(
-      'agent_invalid',
-      `plugin: ${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`.replace('  ', ' '),
-    );
+    const given: unknown = (definition as { name?: unknown } | undefined)?.name;
+    const why = `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`.trim();
+    throw new ConfigError('agent_invalid', `${named('plugin', given)}: ${why}`);
   }
   return Object.freeze({ ...definition, [PLUGIN]: true as const });
 }

@@ -6,6 +6,7 @@ import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { z } from 'zod';
 import { TOOL_ARGUMENT_ERROR_MAX_CHARS } from '../tool-limits.js';
+import { deepFreeze } from './deep-freeze.js';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -20,7 +21,9 @@ export interface ToolSchema {
 
 /** Throws what is wrong with the schema itself, in words that follow "parameters". */
 export function argumentReader(parameters: z.ZodObject | JsonSchema): ToolSchema {
-  return isZod(parameters) ? byZod(parameters) : byJsonSchema(parameters);
+  if (isZod(parameters)) return byZod(parameters);
+  if ('_def' in parameters) throw new Error('is a schema of zod 3: it takes zod 4, or a JSON schema');
+  return byJsonSchema(parameters);
 }
 
 /** By shape, not by class: the author's zod may be another copy of the package. */
@@ -29,28 +32,44 @@ function isZod(parameters: z.ZodObject | JsonSchema): parameters is z.ZodObject 
 }
 
 function byZod(parameters: z.ZodObject): ToolSchema {
-  const parametersJsonSchema = z.toJSONSchema(parameters, { io: 'input', target: 'draft-2020-12' });
+  const parametersJsonSchema = z.toJSONSchema(parameters, {
+    io: 'input',
+    target: 'draft-2020-12',
+    // Models refuse it, or know it not; what it says is checked here in any case.
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+    },
+  });
   if (parametersJsonSchema['type'] !== 'object') throw new Error('must be an object');
   delete parametersJsonSchema['$schema'];
   return {
-    parametersJsonSchema: Object.freeze(parametersJsonSchema),
+    parametersJsonSchema: deepFreeze(parametersJsonSchema),
     readArguments(args) {
-      const result = parameters.safeParse(args);
-      if (result.success) return { args: result.data };
-      return errorOf(result.error.issues.map(({ path, message }) => [path.join('.'), message]));
+      try {
+        const result = parameters.safeParse(args);
+        if (result.success) return { args: result.data };
+        return errorOf(result.error.issues.map(({ path, message }) => [path.join('.'), message]));
+      } catch {
+        // A transform or refinement of the author's threw, or is asynchronous; its words may hold values.
+        return { error: 'they could not be checked' };
+      }
     },
   };
 }
 
+/** Unknown keywords stand: what one model takes in a schema, the validator need not know. Two tools may have schemas of
+ * one id. */
+const ajv = new Ajv2020({ strict: false, allErrors: true, useDefaults: true, addUsedSchema: false });
+formats.default(ajv);
+
 function byJsonSchema(parameters: JsonSchema): ToolSchema {
   if (parameters['type'] !== 'object') throw new Error('must have the type "object"');
-  // Unknown keywords stand: what one model takes in a schema, the validator need not know.
-  const ajv = new Ajv2020({ strict: false, allErrors: true, useDefaults: true });
-  formats.default(ajv);
-  const schema = structuredClone(parameters);
+  const schema: Record<string, unknown> = structuredClone(parameters);
+  // No model takes it, and the validator knows one dialect only.
+  delete schema['$schema'];
   const check = ajv.compile(schema);
   return {
-    parametersJsonSchema: Object.freeze(schema),
+    parametersJsonSchema: deepFreeze(schema),
     readArguments(args) {
       const copy = structuredClone(args);
       if (check(copy)) return { args: copy };
@@ -60,9 +79,21 @@ function byJsonSchema(parameters: JsonSchema): ToolSchema {
 }
 
 function placeOf({ instancePath, keyword, params }: ErrorObject): string {
-  const path = instancePath.slice(1).replaceAll('/', '.');
-  const missing: unknown = keyword === 'required' ? params['missingProperty'] : undefined;
-  return typeof missing === 'string' ? [path, missing].filter((part) => part !== '').join('.') : path;
+  const path = instancePath.split('/').slice(1).map(unescaped);
+  const property: unknown = params[PROPERTY_OF_KEYWORD[keyword] ?? ''];
+  return [...path, ...(typeof property === 'string' ? [property] : [])].join('.');
+}
+
+/** Where an error is about a property of the object at its place. */
+const PROPERTY_OF_KEYWORD: Readonly<Record<string, string>> = {
+  required: 'missingProperty',
+  additionalProperties: 'additionalProperty',
+  unevaluatedProperties: 'unevaluatedProperty',
+};
+
+/** A step of a JSON pointer (RFC 6901). */
+function unescaped(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 function errorOf(faults: readonly (readonly [string, string])[]): { readonly error: string } {

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { AppError, ConfigError } from '../errors.js';
 import type { JsonObject } from '../event/event.js';
 import { TOOL_TIMEOUT_MAX_MS, TOOL_TIMEOUT_MS } from '../tool-limits.js';
+import { named } from './definition-name.js';
 import { type ArgumentReader, argumentReader, type JsonSchema } from './tool-arguments.js';
 import type { ToolContext } from './tool-context.js';
 
@@ -105,7 +106,12 @@ const schema = z.strictObject({
     .optional(),
   execute: z.custom<ToolDefinition['execute']>((value) => typeof value === 'function', 'must be a function'),
   longRunning: z.boolean().optional(),
-  inputStream: z.union([z.boolean(), z.literal('image')]).optional(),
+  inputStream: z
+    .custom<boolean | 'image'>(
+      (value) => typeof value === 'boolean' || value === 'image',
+      'must be true, false or "image"',
+    )
+    .optional(),
   interrupts: z.boolean().optional(),
   trusted: z.boolean().optional(),
   worker: z.boolean().optional(),
@@ -122,10 +128,10 @@ const schema = z.strictObject({
     })
     .optional(),
   approval: z
-    .union([
-      z.boolean(),
-      z.custom<(args: unknown, ctx: ToolContext) => boolean>((value) => typeof value === 'function'),
-    ])
+    .custom<boolean | ((args: unknown, ctx: ToolContext) => boolean)>(
+      (value) => typeof value === 'boolean' || typeof value === 'function',
+      'must be true, false or a function',
+    )
     .optional(),
 });
 
@@ -135,7 +141,7 @@ export function defineTool<const Parameters extends ToolParameters = JsonSchema>
 ): Tool {
   const result = schema.safeParse(definition);
   const given: unknown = (definition as { name?: unknown } | undefined)?.name;
-  const name = typeof given === 'string' ? given.slice(0, 64) : '';
+  const name = typeof given === 'string' ? given : '';
   if (!result.success) {
     const issue = result.error.issues[0];
     throw invalid(name, `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`);
@@ -174,17 +180,18 @@ function kindOf(tool: z.output<typeof schema>, name: string): Tool['kind'] {
   const refuse = (condition: unknown, why: string): void => {
     if (condition === true) throw invalid(name, why);
   };
-  refuse(wantsInput && !isGenerator && tool.worker, 'inputStream does not reach a worker');
-  refuse(isStreaming && tool.worker, 'a streaming tool does not run in a worker');
-  refuse(
-    isStreaming && tool.longRunning,
-    'a streaming tool is not longRunning: it is answered at once as it is',
-  );
+  refuse(isStreaming && tool.worker, 'worker: a streaming tool does not run in one');
+  refuse(isStreaming && tool.longRunning, 'longRunning: a streaming tool is answered at once as it is');
   refuse(
     isStreaming && tool.timeoutMs !== undefined,
-    'a streaming tool has no timeoutMs: it lives as long as the call',
+    'timeoutMs: a streaming tool has none, it lives as long as the call',
   );
-  refuse(isStreaming && tool.sideEffect !== undefined, 'a streaming tool has no sideEffect');
+  refuse(isStreaming && tool.sideEffect !== undefined, 'sideEffect: a streaming tool has none');
+  refuse(isStreaming && tool.approval === true, 'approval: a streaming tool cannot wait for one');
+  refuse(
+    tool.longRunning === true && tool.timeoutMs !== undefined,
+    'timeoutMs: a longRunning tool has none, its result is waited for as long as the call lasts',
+  );
   return isStreaming ? 'streaming' : tool.longRunning === true ? 'longRunning' : 'function';
 }
 
@@ -198,6 +205,5 @@ function reading(parameters: ToolParameters | undefined, name: string) {
 }
 
 function invalid(name: string, why: string, cause?: unknown): AppError {
-  const what = name === '' ? 'a tool' : `tool ${name}`;
-  return new ConfigError('agent_invalid', `${what}: ${why.trim()}`, { cause });
+  return new ConfigError('agent_invalid', `${named('tool', name)}: ${why.trim()}`, { cause });
 }

@@ -40,9 +40,6 @@ export function toldByTool(text: string): string {
   return `Your tool ${text}`;
 }
 
-export const REMEMBERED =
-  'This is what you remember of this caller from earlier calls; it may be out of date:';
-
 export const TRANSFER_FAILED =
   'The caller could not be connected with a human and is still with you. Say so, and offer what you can do yourself.';
 

@@ -7,7 +7,7 @@ import { instructionText } from '../agent/instruction.js';
 import type { LiveSetup } from '../model/live-connection.js';
 import { declarationOf } from '../tool/agent-tools.js';
 import { END_CALL_DECLARATION, stopStreaming } from '../tool/built-in-tools.js';
-import { LINE_RULES, REMEMBERED, said, SAID_BEFORE, TOOL_RULES, WEB_RULES } from './line-texts.js';
+import { LINE_RULES, said, SAID_BEFORE, TOOL_RULES, WEB_RULES } from './line-texts.js';
 import type { Event } from '../event/event.js';
 import { WEB_HISTORY_MAX_CHARS } from '../limits.js';
 
@@ -29,7 +29,7 @@ export function liveSetup(agent: Agent, ctx: AgentContext, { remembered, web }: 
   const rules = [
     web === undefined ? LINE_RULES : webRules(web),
     ...(tools.length > 0 ? [TOOL_RULES] : []),
-    ...(remembered === undefined ? [] : [`${REMEMBERED}\n${remembered}`]),
+    ...(remembered === undefined ? [] : [remembered]),
   ];
   return {
     agentName: agent.name,

@@ -17,6 +17,7 @@ import { buildSwitchboard, type Switchboard, type SwitchboardOptions } from '../
 import { RECORDED_JITTER, TwilioCallControl } from '../telephony/twilio-call-control.js';
 import type { RestRequest } from '../telephony/twilio-rest.js';
 import { scriptOf, type Moment } from './fixture-script.js';
+import { HANDOFF_STAND_IN, SERVER_NAME } from '../fixture/redaction.js';
 import { ReplayedPhone } from './replayed-phone.js';
 import { ReplayedRequest } from './replayed-request.js';
 import { ReplayedSocket } from './replayed-socket.js';
@@ -281,6 +282,8 @@ class Replay {
       edge: undefined,
       apiBaseUrl: undefined,
       transport: (request) => this.#request(request),
+      handoffNumber: settings.handoff === true ? HANDOFF_STAND_IN : undefined,
+      publicOrigin: `https://${SERVER_NAME}`,
       random: () => RECORDED_JITTER,
       log,
     });
@@ -291,6 +294,7 @@ class Replay {
       callControl,
       openTap: () => endTap((ended, messages) => this.#finished(ended, messages)),
       ...(this.#options.onRun && { onRun: this.#options.onRun }),
+      replayedTools: this.#tools,
       clock: this.#clock,
       log,
     });

@@ -2,7 +2,7 @@
  * Committed events as the text model wants its history: alternating contents, an interrupted message as what was heard of
  * it. Nothing is added that was not committed, but for one line where the agent spoke first.
  */
-import type { Event } from '../event/event.js';
+import { type Event, functionCalls, type FunctionResponse, functionResponses } from '../event/event.js';
 import { TEXT_HISTORY_MAX_CHARS } from '../limits.js';
 import type { TextContent, TextPart } from '../model/text-model.js';
 
@@ -13,16 +13,54 @@ const AGENT_BEGAN: TextContent = { role: 'user', parts: [{ text: 'The conversati
 /** Oldest first; of a long history the newest that fits, beginning with something that the user said. */
 export function historyOf(events: readonly Event[]): TextContent[] {
   const contents: TextContent[] = [];
+  const responses = lastResponses(events);
+  const called = new Set(events.flatMap((event) => functionCalls(event).map((call) => nameOf(event, call))));
+  const told = new Set<string>();
   for (const event of events) {
     const { role = event.author === 'user' ? 'user' : 'model', parts = [] } = event.content ?? {};
-    if (event.partial === true || parts.length === 0) continue;
-    const kept = parts.map((part): TextPart => ({ ...part }));
+    if (event.partial === true) continue;
+    const kept = parts.flatMap((part): TextPart[] => {
+      if (part.functionCall !== undefined)
+        return responses.has(part.functionCall.id ?? '') ? [{ ...part }] : [];
+      if (part.functionResponse === undefined) return [{ ...part }];
+      const id = nameOf(event, part.functionResponse);
+      if (told.has(id) || !called.has(id)) return [];
+      told.add(id);
+      return [{ functionResponse: responses.get(id) }];
+    });
+    if (kept.length === 0) continue;
     const last = contents.at(-1);
-    const joins = last?.role === role && isWords(kept) && isWords(last.parts);
+    const joins =
+      last?.role === role &&
+      isResponses(kept) === isResponses(last.parts) &&
+      !hasCalls(kept) &&
+      !hasCalls(last.parts);
     if (joins) contents[contents.length - 1] = { role, parts: [...last.parts, ...kept] };
     else contents.push({ role, parts: kept });
   }
   return newest(contents);
+}
+
+/** What each call came to in the end: a pending one has two answers, and the model takes one. */
+function lastResponses(events: readonly Event[]): ReadonlyMap<string, FunctionResponse> {
+  const responses = new Map<string, FunctionResponse>();
+  for (const event of events)
+    for (const response of functionResponses(event)) responses.set(nameOf(event, response), response);
+  return responses;
+}
+
+/** Ids are those of one run: another may give them out again. */
+function nameOf({ invocationId }: Event, { id = '' }: { readonly id?: string }): string {
+  return `${invocationId} ${id}`;
+}
+
+function hasCalls(parts: readonly TextPart[]): boolean {
+  return parts.some((part) => part['functionCall'] !== undefined);
+}
+
+/** Answers of one group were told one by one, and stand together for the model. */
+function isResponses(parts: readonly TextPart[]): boolean {
+  return parts.every((part) => part['functionResponse'] !== undefined);
 }
 
 /** Calls and responses stand in contents of their own: the model is strict about their order. */

@@ -3,12 +3,13 @@
  * a call; whoever listens to the stream stores and shows them. Stopping it (the client is gone, the time is over) is not
  * an interruption: nothing more is asked of the model, and what was half-said is not kept.
  */
-import type { Event, FunctionCall, FunctionResponse } from '../event/event.js';
+import type { Event } from '../event/event.js';
 import type { RunEvents } from '../event/run-events.js';
 import type { StreamOutcome } from '../event/run-stream.js';
+import type { CostLimits } from '../agent/agent.js';
 import { AppError } from '../errors.js';
 import { TEXT_ROUNDS_MAX } from '../limits.js';
-import type { FunctionDeclaration } from '../model/live-connection.js';
+import type { FunctionCall, FunctionDeclaration, FunctionResponse } from '../model/live-connection.js';
 import type { GenerateText, TextContent, TextPart } from '../model/text-model.js';
 import { historyOf } from './text-history.js';
 
@@ -18,11 +19,17 @@ export interface TextRunOptions {
   readonly history: readonly Event[];
   readonly message: string;
   readonly functionDeclarations: readonly FunctionDeclaration[];
-  /** Answers every call of one group, in order. Does not throw. */
+  /**
+   * Tells the calls, carries them out, tells what they came to, and returns it in order; `parts` as the model wrote them. Nothing is
+   * returned where the model is not to be answered; `isOver`: a tool has ended the conversation. Does not throw.
+   */
   readonly answer: (
     functionCalls: readonly FunctionCall[],
-    signal: AbortSignal,
-  ) => Promise<readonly FunctionResponse[]>;
+    parts: readonly TextPart[],
+  ) => Promise<{ readonly responses: readonly FunctionResponse[]; readonly isOver: boolean }>;
+  /** Nothing is carried out any more: what was begun is told as it is. Does not throw. */
+  readonly close: () => Promise<void>;
+  readonly limits?: CostLimits | undefined;
   readonly generate: GenerateText;
   readonly events: RunEvents;
 }
@@ -60,6 +67,7 @@ export async function runText(options: TextRunOptions, signal: AbortSignal): Pro
     answer.fail(code, text);
     return 'error';
   });
+  await options.close();
   events.over(streamOutcome(outcome, signal));
   return outcome;
 }
@@ -74,6 +82,7 @@ class TextAnswer {
   readonly #options: TextRunOptions;
   readonly #contents: TextContent[];
   #text = '';
+  #tokens = 0;
   #isOpen = false;
 
   constructor(options: TextRunOptions) {
@@ -82,24 +91,39 @@ class TextAnswer {
   }
 
   async complete(signal: AbortSignal): Promise<TextOutcome> {
-    const { events } = this.#options;
     for (let round = 0; round < TEXT_ROUNDS_MAX; round += 1) {
+      if (this.#isCostly(round)) return this.#stop();
       const { calls, parts, finishReason } = await this.#ask(signal);
       if (signal.aborted) return 'stopped';
       if (calls.length === 0) return this.#finish(finishReason);
       // The words around the calls are the message's; a signature that stands with a call must come back with it.
-      events.called(
-        calls,
-        parts.filter((part) => part['functionCall'] !== undefined),
-      );
-      const responses = await this.#options.answer(calls, signal);
+      const asked = parts.filter((part) => part['functionCall'] !== undefined);
+      const { responses, isOver } = await this.#options.answer(calls, asked);
       if (signal.aborted) return 'stopped';
-      events.responded(responses);
+      if (isOver || responses.length === 0) return this.#end();
       const answered = responses.map((functionResponse) => ({ functionResponse }));
       this.#contents.push({ role: 'model', parts }, { role: 'user', parts: answered });
     }
     this.fail('too_many_rounds', `The agent called functions ${TEXT_ROUNDS_MAX} times in a row.`);
     return 'error';
+  }
+
+  #isCostly(round: number): boolean {
+    const { maxTurns = Number.POSITIVE_INFINITY, maxTokens = Number.POSITIVE_INFINITY } =
+      this.#options.limits ?? {};
+    return round >= maxTurns || this.#tokens >= maxTokens;
+  }
+
+  #stop(): TextOutcome {
+    this.fail('cost_limit', 'The agent has reached a limit that its author set.');
+    return 'error';
+  }
+
+  /** Without another word of the model: what it has said stands. */
+  #end(): TextOutcome {
+    if (this.#isOpen) this.#options.events.sealed(AGENT_MSG, 'model', this.#text, false);
+    this.#isOpen = false;
+    return 'done';
   }
 
   /** What was half-said is not kept. */
@@ -126,6 +150,7 @@ class TextAnswer {
           calls.push(...piece.functionCalls);
           break;
         case 'usageMetadata':
+          this.#tokens += sum(piece.usage.promptTokens) + sum(piece.usage.responseTokens);
           events.used(piece.usage);
           break;
         case 'end':
@@ -159,4 +184,8 @@ class TextAnswer {
     this.fail(code, 'The model gave no whole answer.');
     return 'error';
   }
+}
+
+function sum(tokens: Readonly<Record<string, number>>): number {
+  return Object.values(tokens).reduce((total, count) => total + count, 0);
 }

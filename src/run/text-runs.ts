@@ -2,7 +2,7 @@
  * The text modes: the same agent, sessions and store as on the phone. A message starts a run in a session of its own or in one that is
  * there; what is committed is stored before it is told, so that whoever was told of it finds it again.
  */
-import type { Agent } from '../agent/agent.js';
+import type { Agent, AgentContext } from '../agent/agent.js';
 import { instructionText } from '../agent/instruction.js';
 import { type Clock, within } from '../clock.js';
 import { AppError, errorText } from '../errors.js';
@@ -20,8 +20,11 @@ import type { SessionKey, Store } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
 import { historyMessages } from './run-happenings.js';
 import { RunMetrics } from './run-metrics.js';
-import { StoredFirst } from './stored-first.js';
+import { type Loss, StoredFirst } from './stored-first.js';
+import { declarationOf } from '../tool/agent-tools.js';
+import type { ToolRuns } from '../tool/tool-runs.js';
 import { OVERDUE, runText, type TextOutcome } from './text-run.js';
+import { TextTools } from './text-tools.js';
 
 export interface TextRunRequest {
   readonly userId: string;
@@ -37,11 +40,16 @@ export interface StartedTextRun {
   readonly broadcast: Broadcast;
   /** Resolves when all is stored and told. */
   readonly outcome: Promise<TextOutcome>;
+  /** What could not be stored, complete once `outcome` has resolved. */
+  readonly losses: readonly Loss[];
 }
 
 export interface TextRunsOptions {
   readonly agent: Agent;
   readonly generate: GenerateText;
+  readonly tools: ToolRuns;
+  /** What is remembered of the user. Never rejects. */
+  readonly recall: (session: SessionKey) => Promise<string | undefined>;
   readonly store: Pick<Store, 'getSession' | 'createSession'>;
   readonly writer: Pick<EventWriter, 'append'>;
   /** Whether a call is going on in that session. */
@@ -53,6 +61,7 @@ export interface TextRunsOptions {
 
 interface RunningText {
   readonly session: SessionKey;
+  readonly invocationId: string;
   readonly events: RunEvents;
   readonly metrics: RunMetrics;
   readonly instruction: string;
@@ -60,6 +69,7 @@ interface RunningText {
   readonly history: readonly Event[];
   readonly request: TextRunRequest;
   readonly broadcast: Broadcast;
+  readonly losses: Loss[];
 }
 
 export class TextRuns {
@@ -111,12 +121,16 @@ export class TextRuns {
     const { events, metrics } = this.#open(invocationId, request.mode);
     events.asked(receivedAtMs);
     try {
-      const instruction = instructionOf(agent, session, invocationId);
+      const ownWords = instructionText(agent, identityOf(session, invocationId));
       await store.createSession(session);
+      const remembered = await this.#options.recall(session);
+      const instruction = remembered === undefined ? ownWords : `${ownWords}\n\n${remembered}`;
       const stored = await store.getSession(session, HISTORY_READ);
       const broadcast = new Broadcast({ clock, stored: historyMessages(stored?.events ?? []) });
       const history = stored?.events ?? [];
-      const running = { session, events, metrics, instruction, history, request, broadcast };
+      const losses: Loss[] = [];
+      const about = { session, invocationId, instruction, history, request };
+      const running = { ...about, events, metrics, broadcast, losses };
       // An error in here would be a fault of ours: it ends this run, and nothing else of the server.
       const outcome = this.#run(running, controller.signal)
         .catch((error: unknown): TextOutcome => {
@@ -126,7 +140,7 @@ export class TextRuns {
           return 'error';
         })
         .finally(release);
-      return { sessionId: session.id, broadcast, outcome };
+      return { sessionId: session.id, broadcast, outcome, losses };
     } catch (error) {
       release();
       events.over('error');
@@ -176,34 +190,43 @@ export class TextRuns {
   readonly #onFault = (error: unknown): void =>
     this.#options.log.error({ cause: errorText(error) }, 'a listener of a text run failed');
 
-  async #run(
-    { session, events, metrics, instruction, history, request, broadcast }: RunningText,
-    signal: AbortSignal,
-  ): Promise<TextOutcome> {
-    const { generate, writer, clock } = this.#options;
+  async #run(running: RunningText, signal: AbortSignal): Promise<TextOutcome> {
+    const { agent, generate, writer, clock, log } = this.#options;
+    const { session, invocationId, events, metrics, instruction, history, request, broadcast, losses } =
+      running;
     const { message } = request;
     const append = (event: Event) => writer.append(session, event);
     const onTold = (item: RunItem): void => metrics.told(item);
     const teller = new StoredFirst({ broadcast, append, clock, onTold, onFault: this.#onFault });
     events.stream.listen((item) => teller.hear(item));
+    const tools = new TextTools({
+      agent,
+      identity: identityOf(session, invocationId),
+      history,
+      events,
+      tools: this.#options.tools,
+      log,
+    });
+    // Whoever leaves does not wait for what a tool still does.
+    const stopTools = (): void => void tools.close();
+    signal.addEventListener('abort', stopTools, { once: true });
     const outcome = await runText(
       {
         instruction,
         history,
         message,
-        functionDeclarations: [],
-        answer: async (calls) =>
-          calls.map(({ id = '', name }) => ({
-            id,
-            name,
-            response: { error: `There is no tool named ${name}.` },
-          })),
+        functionDeclarations: (agent.tools ?? []).map(declarationOf),
+        answer: (calls, parts) => tools.answer(calls, parts),
+        close: () => tools.close(),
+        limits: agent.runConfig?.limits,
         generate,
         events,
       },
       signal,
     );
+    signal.removeEventListener('abort', stopTools);
     await teller.told;
+    losses.push(...teller.losses);
     if (outcome === 'stopped') {
       const msg = teller.openMsg ?? 'stopped';
       broadcast.publish({ kind: 'error', msg, ...whyStopped(signal), fatal: true });
@@ -222,13 +245,6 @@ function whyStopped(signal: AbortSignal): { readonly code: string; readonly mess
     : { code: 'run_stopped', message: 'The run was stopped before its end.' };
 }
 
-function instructionOf(agent: Agent, session: SessionKey, invocationId: string): string {
-  return instructionText(agent, {
-    invocationId,
-    callSid: '',
-    appName: session.appName,
-    userId: session.userId,
-    sessionId: session.id,
-    callerVerified: false,
-  });
+function identityOf({ appName, userId, id }: SessionKey, invocationId: string): AgentContext {
+  return { invocationId, callSid: '', appName, userId, sessionId: id, callerVerified: false };
 }

@@ -3,8 +3,9 @@
  * returned; what comes of it later is told to the run.
  */
 import type { Agent, AgentContext } from '../agent/agent.js';
+import type { ToolContext } from '../agent/tool-context.js';
 import type { Tool } from '../agent/tool.js';
-import type { Clock } from '../clock.js';
+import { type Clock, nextTurn } from '../clock.js';
 import { errorText } from '../errors.js';
 import { newId } from '../ids.js';
 import type { FunctionDeclaration } from '../model/live-connection.js';
@@ -15,12 +16,12 @@ import type { BuiltInTool } from './built-in-tools.js';
 import { outcomeOfDecision } from './decided-call.js';
 import { Guards } from './guards.js';
 import { badArguments, Handlers } from './handler.js';
-import type { CallScope, Invocation } from './invocation.js';
+import { type CallScope, hasChanges, type Invocation } from './invocation.js';
 import type { PendingDesk } from './pending-desk.js';
 import { StreamingTools } from './streaming-tools.js';
-import { errorResponse, type Response } from './tool-result.js';
-import type { CallOutcome, ToolWork, WorkCall, WorkListener } from './tool-work.js';
-import { withinTime } from './within-time.js';
+import { errorResponse, isError, type Response } from './tool-result.js';
+import type { CallOutcome, CallRef, ToolWork, WorkCall, WorkListener } from './tool-work.js';
+import { ignoreRejection, withinTime } from './within-time.js';
 
 export interface AgentToolsOptions {
   readonly agent: Agent;
@@ -47,8 +48,17 @@ interface Attempt {
   readonly args: Record<string, unknown>;
   readonly invocation: Invocation;
   readonly scope: CallScope;
+  /** Aborted when the call is withdrawn or decided elsewhere, and when the run is over. */
+  readonly withdrawn: AbortController;
+  /** The handler's own: aborted when its time is up, too. */
   readonly controller: AbortController;
   readonly passed: readonly string[];
+}
+
+/** A call that waits for a decision or for slow work. */
+interface Waiting {
+  readonly pending: PendingCall;
+  readonly withdrawn: AbortController;
 }
 
 export class AgentTools implements ToolWork {
@@ -57,9 +67,8 @@ export class AgentTools implements ToolWork {
   readonly #builtIn: ReadonlyMap<string, BuiltInTool>;
   readonly #guards: Guards;
   readonly #streaming: StreamingTools;
-  /** Pending calls of this run, and what stops their work. */
-  readonly #pending = new Map<string, AbortController>();
-  #isClosed = false;
+  readonly #pending = new Map<string, Waiting>();
+  readonly #over = new AbortController();
 
   constructor(options: AgentToolsOptions) {
     this.#options = options;
@@ -102,19 +111,32 @@ export class AgentTools implements ToolWork {
     const args = structuredClone(call.args) as Record<string, unknown>;
     const read = tool.readArguments(structuredClone(args));
     if ('error' in read) return plainOutcome(badArguments(tool.name, read.error), false);
-    return this.#attempt({ call, tool, args, controller: linked(signal), passed: [] });
+    const withdrawn = linked(signal);
+    return this.#attempt({
+      call,
+      tool,
+      args,
+      withdrawn,
+      controller: linked(withdrawn.signal),
+      passed: [],
+    });
   }
 
   /** The run is over. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    for (const [id, controller] of this.#pending) {
+    const reason = new Error('the conversation is over');
+    this.#over.abort(reason);
+    for (const [id, { withdrawn }] of this.#pending) {
       this.#options.desk.leave(id);
-      controller.abort(new Error('the conversation is over'));
+      withdrawn.abort(reason);
     }
     this.#pending.clear();
     await this.#streaming.close();
     this.#options.onClosed();
+  }
+
+  get #isClosed(): boolean {
+    return this.#over.signal.aborted;
   }
 
   async #attempt(attempt: Omit<Attempt, 'scope' | 'invocation'>): Promise<CallOutcome> {
@@ -125,7 +147,9 @@ export class AgentTools implements ToolWork {
         delayMs: undefined,
         signal,
       });
-      return await this.#guarded({ ...attempt, invocation, scope: invocation.scope(signal) });
+      // What a handler leaves running behind it lives as long as the run.
+      const scope = invocation.scope(AbortSignal.any([signal, this.#over.signal]));
+      return await this.#guarded({ ...attempt, invocation, scope });
     } catch (error) {
       // The call was withdrawn, or the run is over, while it waited for something; or the session cannot be read.
       return plainOutcome(errorResponse(errorText(error)), false);
@@ -133,14 +157,16 @@ export class AgentTools implements ToolWork {
   }
 
   async #guarded(attempt: Attempt): Promise<CallOutcome> {
-    const { tool, args, scope, controller } = attempt;
+    const { tool, args, scope, withdrawn } = attempt;
     const { log, identity } = this.#options;
     if (tool.trusted) {
       log.info({ tool: tool.name, callSid: identity.callSid }, 'a trusted tool runs past the guards');
       return this.#run(attempt);
     }
-    const verdict = await this.#guards.before({ tool: tool.name, args, ctx: scope.ctx }, controller.signal);
-    if (verdict.kind === 'run') return this.#run({ ...attempt, passed: verdict.passed });
+    const verdict = await this.#guards.before({ tool: tool.name, args, ctx: scope.ctx }, withdrawn.signal);
+    // A guard that kept the arguments cannot change them any more.
+    if (verdict.kind === 'run')
+      return this.#run({ ...attempt, args: structuredClone(args), passed: verdict.passed });
     if (verdict.kind === 'refused') return this.#outcome(attempt, verdict.response, false);
     return this.#outcome(attempt, await this.#after(attempt, verdict.response), false);
   }
@@ -151,17 +177,15 @@ export class AgentTools implements ToolWork {
     if ('error' in read) return plainOutcome(badArguments(tool.name, read.error), false);
     let needsApproval: boolean;
     try {
-      needsApproval = tool.approval(read.args, scope.ctx);
+      needsApproval = approvalOf(tool, read.args, scope.ctx);
     } catch (error) {
-      return plainOutcome(
-        errorResponse(`${tool.name} was refused: its approval rule failed: ${errorText(error)}`),
-        false,
-      );
+      const why = `its approval rule failed: ${errorText(error)}`;
+      return plainOutcome(errorResponse(`${tool.name} was refused: ${why}`), false);
     }
     if (tool.kind === 'streaming') return this.#stream(attempt, read.args, needsApproval);
     if (needsApproval) return this.#waitForApproval(attempt);
     if (tool.kind === 'longRunning') return this.#runLong(attempt);
-    const { response, ran } = await this.#handle(attempt);
+    const { response, ran } = await this.#handle(attempt, (late) => void this.#late(attempt, late));
     return this.#outcome(attempt, await this.#after(attempt, response), ran);
   }
 
@@ -174,22 +198,36 @@ export class AgentTools implements ToolWork {
         ? undefined
         : 'it streams, which needs a live conversation';
     if (why !== undefined) return plainOutcome(errorResponse(`${tool.name} was refused: ${why}.`), false);
-    const response = await this.#streaming.start({
+    const response = this.#streaming.start({
       tool,
       args,
       scope: (signal, input) => invocation.scope(signal, input),
     });
-    return { ...this.#outcome(attempt, response, true), kind: 'streaming' };
+    const ran = !isError(response);
+    return { ...this.#outcome(attempt, response, ran), kind: ran ? 'streaming' : 'done' };
   }
 
-  #handle({ tool, args, scope, call, passed, controller }: Attempt) {
+  #handle(attempt: Attempt, onLate: (response: Response) => void) {
+    const { tool, args, scope, call, passed, controller } = attempt;
     const { handlers, session } = this.#options;
-    return handlers.run({ tool, args, scope, callId: call.id, session, guards: passed, controller });
+    return handlers.run({ tool, args, scope, callId: call.id, session, guards: passed, controller, onLate });
   }
 
-  async #after({ tool, args, scope, controller }: Attempt, response: Response): Promise<Response> {
+  /** Not ended by a withdrawal: what has been done is told, and nobody may see it past those who look it over. */
+  async #after({ tool, args, scope }: Attempt, response: Response, signal = this.#over.signal) {
     if (tool.trusted) return response;
-    return this.#guards.after({ tool: tool.name, args, ctx: scope.ctx }, response, controller.signal);
+    return this.#guards.after({ tool: tool.name, args, ctx: scope.ctx }, response, signal);
+  }
+
+  /** The handler was given up, and has done its work all the same: the model was told that it had not. */
+  async #late(attempt: Attempt, result: Response): Promise<void> {
+    if (isError(result) || this.#isClosed) return;
+    const { listener, log } = this.#options;
+    const { name } = attempt.tool;
+    log.warn({ tool: name }, 'a tool that was given up has done its work all the same');
+    const response = await this.#after(attempt, result);
+    const text = `${name} was given up, but has been carried out after all. Its result: ${JSON.stringify(response)}`;
+    if (!this.#isClosed) listener.update({ text, interrupts: false });
   }
 
   #outcome({ scope }: Attempt, response: Response, ran: boolean): CallOutcome {
@@ -200,66 +238,91 @@ export class AgentTools implements ToolWork {
   }
 
   async #waitForApproval(attempt: Attempt): Promise<CallOutcome> {
-    const pending = await this.#add(attempt, 'approval', (decided) => this.#decided(attempt, decided));
+    const pending = await this.#add(attempt, 'approval');
     if ('error' in pending) return plainOutcome(pending, false);
     const message = 'A person has to approve it first. Say so; you will be told the outcome.';
-    return this.#pendingOutcome(attempt, { status: 'pending', message });
+    // What is approved runs with a context of its own.
+    return { ...this.#outcome(attempt, { status: 'pending', message }, false), kind: 'pending' };
   }
 
   async #runLong(attempt: Attempt): Promise<CallOutcome> {
-    const pending = await this.#add(attempt, 'longRunning', (decided) => this.#decided(attempt, decided));
+    const pending = await this.#add(attempt, 'longRunning');
     if ('error' in pending) return plainOutcome(pending, false);
-    void this.#finishLong(attempt, pending.id);
-    return this.#pendingOutcome(attempt, {
-      status: 'pending',
-      message: 'It has been started and takes a while. Go on; you will be told the outcome.',
-    });
+    const actions = attempt.scope.takeActions();
+    void this.#finishLong(attempt, pending);
+    const message = 'It has been started and takes a while. Go on; you will be told the outcome.';
+    const response = { status: 'pending', message };
+    return { kind: 'pending', response, actions, ran: false, endInvocation: false };
   }
 
   /** A result settles the call; none, or one that says `pending`, leaves it to whoever decides. */
-  async #finishLong(attempt: Attempt, id: string): Promise<void> {
-    const { desk, listener, log } = this.#options;
-    const { response, ran } = await this.#handle(attempt);
-    const isOpen = response['status'] === 'pending' || ('result' in response && response['result'] === null);
-    if (isOpen || this.#isClosed) return;
-    const outcome = this.#outcome(attempt, await this.#after(attempt, response), ran);
+  async #finishLong(attempt: Attempt, pending: PendingCall): Promise<void> {
+    const { scope, withdrawn } = attempt;
+    const finish = async (result: Response, ran: boolean): Promise<void> => {
+      // Told even if the run ends meanwhile.
+      const response = await this.#after(attempt, result, new AbortController().signal);
+      await this.#settle(pending, this.#outcome(attempt, response, ran));
+    };
+    // Of a run that is over: its result counts all the same, an abort does not.
+    const onLate = (late: Response): void => {
+      if (!isError(late) && !isOpen(late)) void finish(late, true);
+    };
+    // Behind the answer that it is pending, however quick it is.
+    await nextTurn();
+    const { response, ran } = await this.#handle(attempt, onLate);
+    if (withdrawn.signal.aborted) return;
+    if (!isOpen(response)) return finish(response, ran);
+    const actions = scope.takeActions();
+    if (hasChanges(actions)) this.#options.listener.changed(actions);
+  }
+
+  async #settle(pending: PendingCall, outcome: CallOutcome): Promise<void> {
+    const { desk, log } = this.#options;
+    const { id, callId, tool } = pending;
     this.#pending.delete(id);
     try {
-      if (await desk.settle(id)) listener.settled(attempt.call, outcome);
+      if (!(await desk.settle(id))) return;
     } catch (error) {
-      log.error({ tool: attempt.tool.name, cause: errorText(error) }, 'a pending call could not be settled');
-      listener.settled(attempt.call, outcome);
+      log.error({ tool, cause: errorText(error) }, 'a pending call could not be settled');
+    }
+    await this.#tellSettled(pending, { id: callId, name: tool }, outcome);
+  }
+
+  async #tellSettled(pending: PendingCall, call: CallRef, outcome: CallOutcome): Promise<void> {
+    const { desk, listener, log } = this.#options;
+    if (!this.#isClosed) return listener.settled(call, outcome);
+    try {
+      await desk.tellLate(pending, outcome);
+    } catch (error) {
+      log.error({ tool: call.name, cause: errorText(error) }, 'the result of a pending call is lost');
     }
   }
 
   /** `POST /approvals/:id`, while this run lives. */
-  async #decided({ call, tool, scope, controller }: Attempt, decided: DecidedCall): Promise<void> {
-    const { desk, handlers, listener } = this.#options;
-    this.#pending.delete(decided.id);
-    if (decided.kind === 'longRunning') controller.abort(new Error('it was decided elsewhere'));
-    // What the ledger guards may be tried again after a crash; anything else is rather lost than done twice.
-    const isGuarded = tool.sideEffect !== undefined;
-    if (!isGuarded && !(await desk.settle(decided.id))) return;
-    const run = { tool, call: decided, guards: this.#guards, handlers, scope };
+  async #decided(attempt: Attempt, decided: DecidedCall): Promise<void> {
+    const { call, tool, invocation, withdrawn } = attempt;
+    const { desk, handlers } = this.#options;
     const isApproval = decided.kind === 'approval';
-    const outcome = await outcomeOfDecision({
-      ...run,
-      controller: isApproval ? controller : new AbortController(),
-    });
-    listener.settled(call, outcome);
-    if (isGuarded) await desk.settle(decided.id);
+    this.#pending.delete(decided.id);
+    withdrawn.abort(new Error('it was decided elsewhere'));
+    // What the ledger guards may be tried again after a crash; anything else is rather lost than done twice.
+    const mayRepeat = isApproval && tool.sideEffect !== undefined;
+    if (!mayRepeat && !(await desk.settle(decided.id))) return;
+    // Approved work does not end with the call: a minute later it would be done without it.
+    const controller = new AbortController();
+    const scope = isApproval ? invocation.scope(controller.signal) : attempt.scope;
+    const run = { tool, call: decided, guards: this.#guards, handlers, scope, controller };
+    await this.#tellSettled(decided, call, await outcomeOfDecision(run));
+    if (mayRepeat) await desk.settle(decided.id);
   }
 
-  async #add(
-    { call, tool, args, passed, controller }: Attempt,
-    kind: PendingCall['kind'],
-    carryOut: (decided: DecidedCall) => Promise<void>,
-  ): Promise<{ readonly id: string } | { readonly error: string }> {
+  /** Kept until it is decided; the error is why it is not. */
+  async #add(attempt: Attempt, kind: PendingCall['kind']): Promise<PendingCall | { readonly error: string }> {
+    const { call, tool, args, passed, withdrawn } = attempt;
     const { desk, session, identity, clock, log } = this.#options;
     const { callSid, invocationId } = identity;
-    const id = newId();
     const pending: PendingCall = {
-      id,
+      id: newId(),
       session,
       callSid,
       invocationId,
@@ -270,21 +333,32 @@ export class AgentTools implements ToolWork {
       guards: passed,
       requestedAtMs: clock.wallMs(),
     };
+    this.#pending.set(pending.id, { pending, withdrawn });
     try {
-      await desk.add(pending, carryOut);
+      await desk.add(pending, (decided) => this.#decided(attempt, decided));
+      if (!withdrawn.signal.aborted) return pending;
+      // It was told as not done while it was being stored: nobody may decide on it any more.
+      await desk.settle(pending.id);
+      return { error: errorText(withdrawn.signal.reason) };
     } catch (error) {
       log.error({ tool: tool.name, cause: errorText(error) }, 'a pending call could not be kept');
       return { error: `${tool.name} was refused: it cannot be kept until it is decided.` };
+    } finally {
+      if (withdrawn.signal.aborted) this.#pending.delete(pending.id);
     }
-    this.#pending.set(id, controller);
-    if (this.#isClosed) desk.leave(id);
-    return { id };
   }
+}
 
-  /** Answered now; the scope lives on until it is settled. */
-  #pendingOutcome({ scope }: Attempt, response: Response): CallOutcome {
-    return { kind: 'pending', response, actions: scope.takeActions(), ran: false, endInvocation: false };
-  }
+/** Throws what is wrong with the author's rule. */
+function approvalOf(tool: Tool, args: unknown, ctx: ToolContext): boolean {
+  const needed: unknown = tool.approval(args, ctx);
+  if (typeof needed === 'boolean') return needed;
+  ignoreRejection(needed);
+  throw new TypeError('it must answer true or false at once');
+}
+
+function isOpen(response: Response): boolean {
+  return response['status'] === 'pending' || ('result' in response && response['result'] === null);
 }
 
 /** What the model is told of a tool. */

@@ -24,13 +24,11 @@ export interface DecidedRun {
 export async function outcomeOfDecision(run: DecidedRun): Promise<CallOutcome> {
   const { tool, call, scope } = run;
   const by = call.by === undefined ? '' : ` by ${call.by}`;
-  const outcome = (response: JsonObject, ran: boolean): CallOutcome => ({
-    kind: 'done',
-    response,
-    actions: scope.takeActions(),
-    ran,
-    endInvocation: scope.ctx.endInvocation,
-  });
+  const outcome = (response: JsonObject, ran: boolean): CallOutcome => {
+    const actions = scope.takeActions();
+    scope.close();
+    return { kind: 'done', response, actions, ran, endInvocation: scope.ctx.endInvocation };
+  };
   if (call.decision === 'deny')
     return outcome(errorResponse(`${call.tool} was denied${by}. It was not done.`), false);
   if (call.kind === 'longRunning')
@@ -49,5 +47,6 @@ export async function outcomeOfDecision(run: DecidedRun): Promise<CallOutcome> {
   });
   if (tool.trusted) return outcome(response, ran);
   const guarded = { tool: tool.name, args: structuredClone(call.args), ctx: scope.ctx };
-  return outcome(await run.guards.after(guarded, response, run.controller.signal), ran);
+  // Not by the run's controller: that one is aborted when the handler's time is up.
+  return outcome(await run.guards.after(guarded, response, new AbortController().signal), ran);
 }

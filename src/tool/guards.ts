@@ -10,7 +10,7 @@ import type { Clock } from '../clock.js';
 import { errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
 import { GUARD_TIMEOUT_MS } from '../tool-limits.js';
-import { errorResponse, type Response, responseOf } from './tool-result.js';
+import { errorResponse, guardResponse, type Response } from './tool-result.js';
 import { withinTime } from './within-time.js';
 
 export interface GuardedCall {
@@ -52,7 +52,7 @@ export class Guards {
       try {
         const value = await this.#wait(() => plugin.beforeTool?.(call), signal);
         if (value !== undefined && value !== null)
-          return { kind: 'substitute', response: responseOf(value), by: plugin.name };
+          return { kind: 'substitute', response: guardResponse(value), by: plugin.name };
       } catch (error) {
         return this.#refused(call, plugin.name, error);
       }
@@ -63,7 +63,7 @@ export class Guards {
     try {
       const value = await this.#wait(() => beforeTool(call), signal);
       if (value !== undefined && value !== null)
-        return { kind: 'substitute', response: responseOf(value), by: CALLBACK };
+        return { kind: 'substitute', response: guardResponse(value), by: CALLBACK };
     } catch (error) {
       return this.#refused(call, CALLBACK, error);
     }
@@ -76,7 +76,7 @@ export class Guards {
       if (plugin.afterTool === undefined) continue;
       try {
         const value = await this.#wait(() => plugin.afterTool?.(seen(call, response)), signal);
-        if (value !== undefined && value !== null) return responseOf(value);
+        if (value !== undefined && value !== null) return guardResponse(value);
       } catch (error) {
         // The tool has run: its own result stands.
         this.#log.error({ tool: call.tool, plugin: plugin.name, cause: errorText(error) }, 'a plugin failed');
@@ -86,7 +86,7 @@ export class Guards {
     if (afterTool === undefined) return response;
     try {
       const value = await this.#wait(() => afterTool(seen(call, response)), signal);
-      return value === undefined || value === null ? response : responseOf(value);
+      return value === undefined || value === null ? response : guardResponse(value);
     } catch (error) {
       return errorResponse(errorText(error));
     }

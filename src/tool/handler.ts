@@ -11,7 +11,7 @@ import type { Log } from '../observe/log.js';
 import type { SessionKey } from '../store/store.js';
 import type { CallScope } from './invocation.js';
 import type { Permits } from './permits.js';
-import type { SideEffects } from './side-effects.js';
+import { NotBegun, type SideEffects } from './side-effects.js';
 import { errorResponse, type Response, responseOf } from './tool-result.js';
 import { TimeUp, withinTime } from './within-time.js';
 import type { WorkerOutcome } from './worker-call.js';
@@ -30,6 +30,8 @@ export interface HandlerRun {
   readonly approvedBy?: string | undefined;
   /** Aborts the run; `controller` is the run's own, by which it ends when its time is up. */
   readonly controller: AbortController;
+  /** What it came to after all, once it was given up. */
+  readonly onLate?: (response: Response) => void;
 }
 
 export interface HandlersOptions {
@@ -54,8 +56,8 @@ export class Handlers {
     if ('error' in read) return { response: badArguments(tool.name, read.error), ran: false };
     const isLong = tool.kind === 'longRunning';
     // Slow work must not keep the quick from running.
-    const giveBack = isLong ? () => {} : await this.#options.permits.take(controller.signal);
-    if (giveBack === undefined) return { response: errorResponse('It was not begun.'), ran: false };
+    const giveBack = isLong ? () => {} : await this.#permit(tool, controller.signal);
+    if (giveBack === undefined) return { response: notBegun(tool, controller.signal), ran: false };
     let hasBegun = false;
     const work = this.#work(run, read.args, () => {
       hasBegun = true;
@@ -71,16 +73,29 @@ export class Handlers {
       });
       return { response, ran: hasBegun };
     } catch (error) {
+      const { onLate } = run;
+      if (hasBegun && onLate !== undefined && (controller.signal.aborted || error instanceof TimeUp))
+        void work.then(onLate, () => {});
       return { response: this.#failure(run, error), ran: hasBegun };
     }
+  }
+
+  /** Others may never end: a call waits for its turn no longer than it may then take. */
+  async #permit({ timeoutMs }: Tool, signal: AbortSignal): Promise<(() => void) | undefined> {
+    const { clock, permits } = this.#options;
+    const patience = new AbortController();
+    const timer = clock.setTimer(timeoutMs, () => patience.abort());
+    const giveBack = await permits.take(AbortSignal.any([signal, patience.signal]));
+    timer.cancel();
+    return giveBack;
   }
 
   #work(run: HandlerRun, args: unknown, begun: () => void): Promise<Response> {
     const { tool, scope, callId, session, guards, approvedBy, controller } = run;
     const execute = async (): Promise<unknown> => {
-      controller.signal.throwIfAborted();
+      if (controller.signal.aborted) throw new NotBegun(errorText(controller.signal.reason));
       begun();
-      if (!tool.worker) return await tool.execute(args, scope.ctx);
+      if (!tool.worker) return told(await tool.execute(args, scope.ctx));
       const outcome = await this.#options.runInWorker(tool, run.args, scope.ctx);
       scope.applyState(outcome.stateDelta);
       if (outcome.endInvocation) scope.ctx.endInvocation = true;
@@ -105,6 +120,18 @@ export class Handlers {
       log.warn({ tool: tool.name, pii: { cause: errorText(error) } }, 'a tool failed');
     return errorResponse(errorText(error));
   }
+}
+
+/** A generator that nobody would run must not pass for an empty result. */
+function told(value: unknown): unknown {
+  if (typeof value === 'object' && value !== null && Symbol.asyncIterator in value)
+    throw new TypeError('it returned an async generator: a streaming tool’s execute is an async function*');
+  return value;
+}
+
+function notBegun({ name }: Tool, { aborted, reason }: AbortSignal): Response {
+  const why = aborted ? errorText(reason) : 'too many others are being carried out';
+  return errorResponse(`${name} was not begun: ${why}.`);
 }
 
 export function badArguments(tool: string, why: string): Response {

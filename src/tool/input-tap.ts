@@ -9,7 +9,8 @@ export class InputTap implements InputStream {
   /** A ring would save nothing: at most 250 pointers move twice a second. */
   #frames: InputFrame[] = [];
   #isClosed = false;
-  #wake: (() => void) | undefined;
+  /** Of everybody who waits for a frame; the first one gets it, the others wait on. */
+  readonly #waiting = new Set<() => void>();
   /** Frames that nobody took in time. */
   dropped = 0;
 
@@ -24,7 +25,7 @@ export class InputTap implements InputStream {
       this.dropped += 1;
     }
     this.#frames.push(frame);
-    this.#wake?.();
+    this.#wake();
   }
 
   drainLatest(): InputFrame | undefined {
@@ -37,7 +38,12 @@ export class InputTap implements InputStream {
   close(): void {
     this.#isClosed = true;
     this.#frames = [];
-    this.#wake?.();
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
   }
 
   [Symbol.asyncIterator](): AsyncIterator<InputFrame> {
@@ -45,9 +51,8 @@ export class InputTap implements InputStream {
       next: async () => {
         while (this.#frames.length === 0 && !this.#isClosed) {
           await new Promise<void>((resolve) => {
-            this.#wake = resolve;
+            this.#waiting.add(resolve);
           });
-          this.#wake = undefined;
         }
         const value = this.#frames.shift();
         return value === undefined ? { done: true, value: undefined } : { done: false, value };

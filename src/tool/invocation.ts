@@ -119,12 +119,18 @@ export class Invocation {
       ctx,
       takeActions: () => kept.take(),
       applyState: (delta) => {
+        kept.check();
         this.#state.apply(delta);
         for (const [key, value] of Object.entries(delta)) kept.state(key, value);
       },
       close: () => kept.close(),
     };
   }
+}
+
+/** Whether there is anything to tell. */
+export function hasChanges({ stateDelta, artifactDelta }: EventActions): boolean {
+  return Object.keys(stateDelta).length > 0 || Object.keys(artifactDelta).length > 0;
 }
 
 class Changes {

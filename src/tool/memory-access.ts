@@ -26,11 +26,13 @@ export function memoryOf(store: Memory | undefined, { appName, userId }: Session
   };
 }
 
+const REMEMBERED = 'This is what you remember of this caller from earlier calls; it may be out of date:';
+
 /** For the agent's instruction, newest first; undefined where nothing is known. */
 export async function recalled(store: Memory, { appName, userId }: SessionKey): Promise<string | undefined> {
   if (isAnonymous(userId)) return undefined;
   const facts = await store.recall({ appName, userId }, MEMORY_RECALLED_MAX);
-  return facts.length === 0 ? undefined : facts.map(lineOf).join('\n');
+  return facts.length === 0 ? undefined : [REMEMBERED, ...facts.map(lineOf)].join('\n');
 }
 
 /** Quoted, so that nothing in it passes for an instruction's own line. */

@@ -11,6 +11,7 @@ import type {
   PendingCall,
   PendingCalls,
 } from '../store/pending-calls.js';
+import type { CallOutcome } from './tool-work.js';
 
 /** Does what was decided, and tells it. Never rejects. */
 export type CarryOut = (call: DecidedCall) => Promise<void>;
@@ -20,6 +21,8 @@ export interface PendingDeskOptions {
   readonly store: PendingCalls | undefined;
   /** For calls whose run is over. */
   readonly alone: CarryOut;
+  /** Tells what a call has come to whose run has ended meanwhile. */
+  readonly tellLate: (call: PendingCall, outcome: CallOutcome) => Promise<void>;
   readonly log: Log;
 }
 
@@ -41,8 +44,14 @@ export class PendingDesk {
   async add(call: PendingCall, carryOut: CarryOut): Promise<void> {
     const { store } = this.#options;
     if (store === undefined) throw new Error('there is no store to keep it in');
-    await store.addPendingCall(call);
+    // Before it can be decided.
     this.#live.set(call.id, carryOut);
+    try {
+      await store.addPendingCall(call);
+    } catch (error) {
+      this.#live.delete(call.id);
+      throw error;
+    }
   }
 
   /** The run is over: what is decided from now on is done without it. */
@@ -54,6 +63,11 @@ export class PendingDesk {
   async settle(id: string): Promise<boolean> {
     this.#live.delete(id);
     return (await this.#options.store?.settlePendingCall(id)) ?? false;
+  }
+
+  /** The run that asked has ended, and the call was settled in its name. */
+  async tellLate(call: PendingCall, outcome: CallOutcome): Promise<void> {
+    await this.#options.tellLate(call, outcome);
   }
 
   /** Resolves when the decision is stored; the work goes on behind it. */

@@ -46,6 +46,7 @@ export class RunState {
           ? { value: values.get(key), enumerable: true, configurable: true, writable: true }
           : undefined,
       defineProperty: (_target, key, { value }) => set(key, value),
+      preventExtensions: () => false,
     });
   }
 }
@@ -59,9 +60,16 @@ function checkedKey(key: string | symbol): string {
 
 /** A copy as JSON keeps it, frozen throughout. */
 function frozen(value: unknown): unknown {
-  const json = JSON.stringify(value);
+  const json = JSON.stringify(value, noNull);
   if (json === undefined) throw new TypeError('state: a value must be JSON');
   return freeze(JSON.parse(json));
+}
+
+/** JSON would write null for them, and a key that is null is one that is not there. */
+function noNull(_key: string, value: unknown): unknown {
+  if (typeof value === 'number' && !Number.isFinite(value))
+    throw new TypeError(`state: a value must be JSON, which has no ${value}`);
+  return value;
 }
 
 function freeze(value: unknown): unknown {

@@ -11,7 +11,8 @@ import { LEDGER_SETTLE_PAUSE_MS, LEDGER_SETTLE_TRIES, SIDE_EFFECT_KEY_MAX_CHARS 
 import type { Log } from '../observe/log.js';
 import type { Ledger, LedgerClaim } from '../store/ledger.js';
 import type { SessionKey } from '../store/store.js';
-import { errorResponse, isError, type Response, responseOf } from './tool-result.js';
+import { ignoreRejection } from './within-time.js';
+import { errorResponse, isError, isObject, type Response, responseOf } from './tool-result.js';
 
 export interface Deed {
   readonly session: SessionKey;
@@ -31,9 +32,20 @@ export interface SideEffectsOptions {
   readonly log: Log;
 }
 
+/** Thrown by `run`: who asked has left before the handler was begun. */
+export class NotBegun extends Error {
+  override readonly name = 'NotBegun';
+}
+
+interface Done {
+  readonly response: Response;
+  /** Nobody has tried: who waits for it tries himself. */
+  readonly isUntried?: boolean;
+}
+
 export class SideEffects {
   readonly #options: SideEffectsOptions;
-  readonly #underWay = new Map<string, Promise<Response>>();
+  readonly #underWay = new Map<string, Promise<Done>>();
 
   constructor(options: SideEffectsOptions) {
     this.#options = options;
@@ -54,49 +66,72 @@ export class SideEffects {
       return refused(deed.tool, errorText(error));
     }
     const name = JSON.stringify([claim.session.appName, claim.key]);
-    const before = this.#underWay.get(name);
-    if (before !== undefined) return before;
+    for (let before = this.#underWay.get(name); before !== undefined; before = this.#underWay.get(name)) {
+      const { response, isUntried } = await before;
+      if (isUntried !== true) return response;
+    }
     const doing = this.#do(ledger, claim, run).finally(() => this.#underWay.delete(name));
     this.#underWay.set(name, doing);
-    return doing;
+    return (await doing).response;
   }
 
-  async #do(ledger: Ledger, claim: LedgerClaim, run: () => Promise<unknown>): Promise<Response> {
-    const { log } = this.#options;
-    const { tool, key, session } = claim;
+  async #do(ledger: Ledger, claim: LedgerClaim, run: () => Promise<unknown>): Promise<Done> {
+    const response = await this.#answerOf(ledger, claim);
+    return response === undefined ? this.#run(ledger, claim, run) : { response };
+  }
+
+  /** Undefined: it is claimed, and nobody has done it. */
+  async #answerOf(ledger: Ledger, claim: LedgerClaim): Promise<Response | undefined> {
+    const { tool } = claim;
     try {
       const outcome = await ledger.claim(claim);
-      if (outcome.kind === 'done') return outcome.response;
-      if (outcome.kind === 'refused') return refused(tool, outcome.why);
-      if (outcome.kind === 'open')
-        return refused(
-          tool,
-          'it was asked for before, and whether it was done is not known; a person has to look into it',
-        );
+      switch (outcome.kind) {
+        case 'claimed':
+          return undefined;
+        case 'done':
+          return outcome.response;
+        case 'refused':
+          return refused(tool, outcome.why);
+        case 'open':
+          return refused(
+            tool,
+            'it was asked for before, and whether it was done is not known; a person has to look into it',
+          );
+      }
     } catch (error) {
-      log.error({ tool, cause: errorText(error) }, 'the ledger could not be asked: the call is refused');
+      this.#options.log.error(
+        { tool, cause: errorText(error) },
+        'the ledger could not be asked: the call is refused',
+      );
       return refused(tool, 'the ledger cannot be reached');
     }
+  }
+
+  async #run(ledger: Ledger, claim: LedgerClaim, run: () => Promise<unknown>): Promise<Done> {
+    const { log } = this.#options;
+    const { tool, key, session } = claim;
     let response: Response;
+    let isNothingDone = false;
     try {
-      response = responseOf(await run());
+      const value = await run();
+      response = responseOf(value);
+      // A handler that answers with an error says that it did nothing. That its answer cannot be told says no such thing.
+      isNothingDone = isObject(value) && isError(value);
     } catch (error) {
-      if (isNothingDone(error)) {
+      if (saysNothingDone(error)) {
         await this.#keep(tool, () => ledger.release(session.appName, key));
-        return errorResponse(errorText(error));
+        return { response: errorResponse(errorText(error)), isUntried: error instanceof NotBegun };
       }
       log.error(
         { tool, pii: { cause: errorText(error) } },
         'a side effect has failed and stays open in the ledger',
       );
-      return errorResponse(
-        `${errorText(error)} (whether it was done is not known; a person has to look into it)`,
-      );
+      const why = `${errorText(error)} (whether it was done is not known; a person has to look into it)`;
+      return { response: errorResponse(why) };
     }
-    // A handler that answers with an error says that it did nothing.
-    if (isError(response)) await this.#keep(tool, () => ledger.release(session.appName, key));
+    if (isNothingDone) await this.#keep(tool, () => ledger.release(session.appName, key));
     else await this.#keep(tool, () => ledger.settle(session.appName, key, response));
-    return response;
+    return { response };
   }
 
   /** If it cannot be kept the entry stays open: a repeat is refused then, which is safe. */
@@ -118,8 +153,8 @@ export class SideEffects {
 }
 
 /** By name: it may be another copy of the package, or have come from a worker. */
-function isNothingDone(error: unknown): boolean {
-  return error instanceof Error && error.name === 'NothingDone';
+function saysNothingDone(error: unknown): boolean {
+  return error instanceof NotBegun || (error instanceof Error && error.name === 'NothingDone');
 }
 
 function refused(tool: string, why: string): Response {
@@ -129,9 +164,11 @@ function refused(tool: string, why: string): Response {
 /** Throws what the author's functions throw, and what is wrong with what they return. */
 function claimOf({ session, tool, sideEffect, args, ctx, callId, guards, approvedBy }: Deed): LedgerClaim {
   const key: unknown = sideEffect.key(args, ctx);
+  ignoreRejection(key);
   if (typeof key !== 'string' || key === '' || key.length > SIDE_EFFECT_KEY_MAX_CHARS)
     throw new TypeError(`its sideEffect.key is not text of 1 to ${SIDE_EFFECT_KEY_MAX_CHARS} characters`);
   const amount = sideEffect.amount?.(args, ctx);
+  ignoreRejection(amount);
   if (amount !== undefined && !(Number.isSafeInteger(amount.amountMinor) && amount.amountMinor > 0))
     throw new TypeError('its amount is not a whole number above 0');
   return {

@@ -3,13 +3,14 @@
  * asks for one, until they end, are stopped, or the run is over. A value becomes an update for the model.
  */
 import type { Tool } from '../agent/tool.js';
-import type { Clock } from '../clock.js';
+import { type Clock, nextTurn } from '../clock.js';
 import { errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
 import { STREAMING_STOP_MAX_MS, UPDATE_MAX_CHARS } from '../tool-limits.js';
+import { canonicalJson } from './canonical-json.js';
 import { InputTap } from './input-tap.js';
-import type { CallScope } from './invocation.js';
-import { type Response, responseOf } from './tool-result.js';
+import { type CallScope, hasChanges } from './invocation.js';
+import { errorResponse, type Response, responseOf } from './tool-result.js';
 import type { WorkListener } from './tool-work.js';
 import { withinTime } from './within-time.js';
 
@@ -19,9 +20,11 @@ interface Running {
   readonly asked: string;
   readonly controller: AbortController;
   readonly input: InputTap | undefined;
+  readonly scope: CallScope;
   /** Resolves when its `finally` has run. */
   over: Promise<void>;
-  isStopped: boolean;
+  /** Once it is told to stop; resolves when it has ended, or had its time. */
+  stopping: Promise<void> | undefined;
 }
 
 export interface StreamingStart {
@@ -42,6 +45,7 @@ export class StreamingTools {
   readonly #running = new Map<string, Running>();
   /** Being stopped: they have a second. */
   readonly #ending = new Set<Running>();
+  #isClosed = false;
 
   constructor(options: StreamingToolsOptions) {
     this.#options = options;
@@ -65,21 +69,31 @@ export class StreamingTools {
     this.#feed('image', () => ({ mimeType, data: Uint8Array.from(image) }));
   }
 
-  /** Begins it, or says that it is running already; with other arguments it begins anew. */
-  async start({ tool, args, scope }: StreamingStart): Promise<Response> {
-    const asked = JSON.stringify(args);
-    const before = this.#running.get(tool.name);
+  /** Begins it, or says that it is running already; with other arguments it begins anew, behind the end of the old one. */
+  start({ tool, args, scope }: StreamingStart): Response {
+    const { name } = tool;
+    if (this.#isClosed) return errorResponse(`${name} was not begun: the conversation is over.`);
+    const asked = canonicalJson(args);
+    const before = this.#running.get(name);
     if (before?.asked === asked)
-      return { status: 'running', message: `${tool.name} is running already. Its results will come.` };
-    if (before !== undefined) await this.stop(tool.name);
+      return { status: 'running', message: `${name} is running already. Its results will come.` };
     const input = tool.input === undefined ? undefined : new InputTap();
     const controller = new AbortController();
-    const running: Running = { tool, asked, controller, input, over: Promise.resolve(), isStopped: false };
-    this.#running.set(tool.name, running);
-    running.over = this.#run(running, args, scope(controller.signal, input));
+    const running: Running = {
+      tool,
+      asked,
+      controller,
+      input,
+      scope: scope(controller.signal, input),
+      over: Promise.resolve(),
+      stopping: undefined,
+    };
+    const stopped = before === undefined ? undefined : this.#stop(before);
+    this.#running.set(name, running);
+    running.over = this.#run(running, args, stopped);
     return {
       status: 'pending',
-      message: `${tool.name} is running. Its results will come by themselves: do not wait for them, and do not call it again.`,
+      message: `${name} is running. Its results will come by themselves: do not wait for them, and do not call it again.`,
     };
   }
 
@@ -87,19 +101,25 @@ export class StreamingTools {
   async stop(name: string): Promise<boolean> {
     const running = this.#running.get(name);
     if (running === undefined) return false;
-    await this.#stop(name, running);
+    await this.#stop(running);
     return true;
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#running].map(([name, running]) => this.#stop(name, running)));
+    this.#isClosed = true;
+    await Promise.all([...this.#running.values(), ...this.#ending].map((running) => this.#stop(running)));
   }
 
-  async #stop(name: string, running: Running): Promise<void> {
+  #stop(running: Running): Promise<void> {
+    running.stopping ??= this.#end(running);
+    return running.stopping;
+  }
+
+  async #end(running: Running): Promise<void> {
     const { clock, log, listener } = this.#options;
-    this.#running.delete(name);
+    const { name } = running.tool;
+    if (this.#running.get(name) === running) this.#running.delete(name);
     this.#ending.add(running);
-    running.isStopped = true;
     running.input?.close();
     running.controller.abort(new Error('the tool was stopped'));
     listener.ended(name, true);
@@ -107,6 +127,8 @@ export class StreamingTools {
       await withinTime(running.over, { clock, delayMs: STREAMING_STOP_MAX_MS });
     } catch {
       log.warn({ tool: name }, 'a streaming tool did not end when it was stopped');
+      this.#tellChanges(running.scope);
+      running.scope.close();
     }
     this.#ending.delete(running);
   }
@@ -118,42 +140,47 @@ export class StreamingTools {
   }
 
   /** Never rejects. */
-  async #run(running: Running, args: unknown, scope: CallScope): Promise<void> {
-    const { tool, controller } = running;
+  async #run(running: Running, args: unknown, before: Promise<void> | undefined): Promise<void> {
+    const { tool, scope, input } = running;
     const { listener, log } = this.#options;
-    const name = tool.name;
-    let source: AsyncIterator<unknown> | undefined;
+    const { name } = tool;
+    await before;
     try {
-      source = iteratorOf(await tool.execute(args, scope.ctx));
-      const { signal } = controller;
-      const stopped = new Promise<{ done: true }>((resolve) => {
-        signal.addEventListener('abort', () => resolve({ done: true }), { once: true });
-      });
-      while (!signal.aborted) {
-        const step = await Promise.race([source.next(), stopped]);
-        this.#tellChanges(scope);
-        if (step.done === true || running.isStopped) break;
-        this.#tellValue(tool, step.value);
-      }
+      await this.#values(running, args);
     } catch (error) {
-      if (!running.isStopped) {
-        log.warn({ tool: name, pii: { cause: errorText(error) } }, 'a streaming tool failed');
+      log.warn({ tool: name, pii: { cause: errorText(error) } }, 'a streaming tool failed');
+      if (running.stopping === undefined)
         listener.update({ replaces: name, text: `${name} has failed and is over.`, interrupts: false });
-      }
-    }
-    // A generator that still works on its next value ends when it has it; who stops it waits for that, for a second.
-    try {
-      await source?.return?.();
-    } catch (error) {
-      log.warn({ tool: name, pii: { cause: errorText(error) } }, 'a streaming tool failed at its end');
     }
     this.#tellChanges(scope);
     scope.close();
-    running.input?.close();
+    input?.close();
     if (this.#running.get(name) === running) {
       this.#running.delete(name);
       listener.ended(name, false);
     }
+  }
+
+  /** Until it ends or is stopped. Rejects with what it throws. */
+  async #values({ tool, scope, controller: { signal } }: Running, args: unknown): Promise<void> {
+    if (signal.aborted) return;
+    const source = iteratorOf(await tool.execute(args, scope.ctx));
+    let failure: { readonly error: unknown } | undefined;
+    try {
+      while (!signal.aborted) {
+        const step = await withinTime(source.next(), { ...this.#options, delayMs: undefined, signal });
+        this.#tellChanges(scope);
+        if (step.done === true || signal.aborted) break;
+        this.#tellValue(tool, step.value);
+        // One that waits for nothing would let nobody else have a turn.
+        await nextTurn();
+      }
+    } catch (error) {
+      if (!signal.aborted) failure = { error };
+    }
+    // A generator that still works on its next value ends when it has it; who stops it waits for that, for a second.
+    await source.return?.();
+    if (failure !== undefined) throw failure.error;
   }
 
   #tellValue({ name, interrupts }: Tool, value: unknown): void {
@@ -164,10 +191,7 @@ export class StreamingTools {
 
   #tellChanges(scope: CallScope): void {
     const actions = scope.takeActions();
-    const isChanged = [actions.stateDelta, actions.artifactDelta].some(
-      (delta) => Object.keys(delta).length > 0,
-    );
-    if (isChanged) this.#options.listener.changed(actions);
+    if (hasChanges(actions)) this.#options.listener.changed(actions);
   }
 }
 

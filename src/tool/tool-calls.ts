@@ -6,7 +6,8 @@
 import { NO_ACTIONS, type EventActions, type Part } from '../event/event.js';
 import type { FunctionCall, FunctionResponse } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
-import { TOOL_CALL_IDS_MAX, TOOL_CALLS_OPEN_MAX } from '../tool-limits.js';
+import { TOOL_CALL_IDS_MAX, TOOL_CALLS_EMPTY_MAX, TOOL_CALLS_OPEN_MAX } from '../tool-limits.js';
+import { canonicalJson } from './canonical-json.js';
 import type { ModelUpdate } from './model-updates.js';
 import { ToolGroup } from './tool-group.js';
 import { errorResponse, isEmpty, isError } from './tool-result.js';
@@ -118,6 +119,11 @@ export class ToolCalls {
     return { tools: this.#open.size, ...this.#work.counts() };
   }
 
+  /** Calls without a result. */
+  get open(): number {
+    return this.#open.size;
+  }
+
   /** One message of the model. Resolves with every answer when the last is given. */
   async dispatch(
     functionCalls: readonly FunctionCall[],
@@ -134,10 +140,18 @@ export class ToolCalls {
     const group = new ToolGroup({
       calls,
       isEach: responses === 'each',
-      answer: (answered) => autoRespond && host.answer(answered),
+      // A model that is being left gets nothing more.
+      answer: (answered) => {
+        if (autoRespond && !this.#isClosed) host.answer(answered);
+      },
     });
     for (const call of calls) this.#carryOut(call, group);
     return group.done;
+  }
+
+  /** Resolves when nothing is being carried out any more, or the run is over. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.#open.values()].map(({ group }) => group.done));
   }
 
   /** The model does not want them any more. What they have done by then is told when it is known. */
@@ -153,6 +167,11 @@ export class ToolCalls {
       group.withdraw(call.id);
       controller.abort(new Error('the call was withdrawn'));
     }
+  }
+
+  /** Another connection to the model gives out ids anew. */
+  forgetIds(): void {
+    this.#seen.clear();
   }
 
   /** The caller has said something new: the same call may be meant anew. */
@@ -202,8 +221,9 @@ export class ToolCalls {
   }
 
   #answer({ call, group }: OpenCall, outcome: CallOutcome): void {
-    if (outcome.kind === 'done' && isEmptyOutcome(outcome)) this.#emptyThisTurn.add(nameOf(call));
-    const { id, name } = call;
+    const { id, name, args } = call;
+    if (outcome.kind === 'done' && isEmptyOutcome(outcome))
+      keepNewest(this.#emptyThisTurn, canonicalJson([name, args]), TOOL_CALLS_EMPTY_MAX);
     group.settle({ id, name, response: outcome.response }, outcome.kind !== 'done');
   }
 
@@ -231,31 +251,27 @@ export class ToolCalls {
       const response = errorResponse(`${call.name} was not run: too many calls are being carried out.`);
       return { ...NO_OUTCOME, response };
     }
-    if (!this.#emptyThisTurn.has(nameOf(call))) return undefined;
+    if (!this.#emptyThisTurn.has(canonicalJson([call.name, call.args]))) return undefined;
     const message = 'It was run a moment ago and had nothing to report. Do not call it again.';
     return { ...NO_OUTCOME, response: { status: 'done', result: null, retryable: false, message } };
   }
 
   #isNew(id: string): boolean {
     if (this.#seen.has(id)) return false;
-    this.#seen.add(id);
-    for (const oldest of this.#seen) {
-      if (this.#seen.size <= TOOL_CALL_IDS_MAX) break;
-      this.#seen.delete(oldest);
-    }
+    keepNewest(this.#seen, id, TOOL_CALL_IDS_MAX);
     return true;
   }
 }
 
 const NO_OUTCOME = { kind: 'done', actions: NO_ACTIONS, ran: false, endInvocation: false } as const;
 
-/** The same call: name and arguments, in whatever order they stand. */
-function nameOf({ name, args }: FunctionCall): string {
-  return JSON.stringify([name, args], (_key, value: unknown) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
-  );
+/** Adds to a set in order of age, of which the oldest goes. */
+function keepNewest(set: Set<string>, item: string, max: number): void {
+  set.add(item);
+  for (const oldest of set) {
+    if (set.size <= max) break;
+    set.delete(oldest);
+  }
 }
 
 /** Wrapped or not, it says nothing. */

@@ -2,18 +2,19 @@
  * What a handler or a callback returned, as the model is told it: an object as it is, anything else wrapped. The model's
  * own copy, which nobody changes afterwards.
  */
+import { errorText } from '../errors.js';
 import type { JsonObject } from '../event/event.js';
 import { TOOL_ERROR_MAX_CHARS, TOOL_RESULT_MAX_CHARS } from '../tool-limits.js';
 
 export type Response = JsonObject;
 
-/** Never throws: what cannot be told becomes an error that says so. */
+/** Of a handler. Never throws: what cannot be told becomes an error that says so. */
 export function responseOf(value: unknown): Response {
   let json: string | undefined;
   try {
-    json = JSON.stringify(contentOf(value));
+    json = JSON.stringify(value);
   } catch (error) {
-    const why = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    const [why] = errorText(error).split('\n');
     return errorResponse(`The tool ran, but what it returned cannot be told as JSON: ${why ?? ''}`);
   }
   if (json === undefined) return { result: null };
@@ -28,8 +29,14 @@ export function errorResponse(error: string): Response {
   return { error: error.slice(0, TOOL_ERROR_MAX_CHARS) };
 }
 
+/** Of a guard: a content, too. Never throws. */
+export function guardResponse(value: unknown): Response {
+  return responseOf(contentOf(value));
+}
+
+/** Whether it says that something went wrong; `error: false`, `null` and `''` say that nothing did. */
 export function isError(response: Response): boolean {
-  return response['error'] !== undefined && response['error'] !== null;
+  return Boolean(response['error']);
 }
 
 /** Nothing that a model could speak about: some ask again at once when they get it. */
@@ -42,13 +49,14 @@ export function isEmpty(value: unknown): boolean {
 function contentOf(value: unknown): unknown {
   if (!isObject(value) || !Array.isArray(value['parts'])) return value;
   if (Object.keys(value).some((key) => key !== 'role' && key !== 'parts')) return value;
-  const parts = value['parts'].filter(isObject);
+  const parts: readonly unknown[] = value['parts'];
+  if (!parts.every(isObject)) return value;
   for (const { functionResponse } of parts) {
     if (isObject(functionResponse)) return functionResponse['response'] ?? {};
   }
   return parts.map(({ text }) => (typeof text === 'string' ? text : '')).join('');
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -5,24 +5,25 @@
 import type { Agent, AgentContext } from '../agent/agent.js';
 import type { ToolCallControl } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
+import { errorText } from '../errors.js';
 import type { Event, EventActions, FunctionResponse, JsonObject } from '../event/event.js';
 import type { Log } from '../observe/log.js';
 import type { Ledger } from '../store/ledger.js';
 import type { Memory } from '../store/memory.js';
-import type { DecidedCall, PendingCalls } from '../store/pending-calls.js';
+import type { DecidedCall, PendingCall, PendingCalls } from '../store/pending-calls.js';
 import type { SessionKey, Store } from '../store/store.js';
-import { SESSION_READ_MAX_MS, TOOLS_CONCURRENT } from '../tool-limits.js';
+import { RECALL_MAX_MS, SESSION_READ_MAX_MS, TOOLS_CONCURRENT } from '../tool-limits.js';
 import { AgentTools } from './agent-tools.js';
 import type { BuiltInTool } from './built-in-tools.js';
 import { outcomeOfDecision } from './decided-call.js';
 import { Guards } from './guards.js';
 import { Handlers, type RunInWorker } from './handler.js';
 import { type ArtifactAccess, Invocation, type InvocationOptions } from './invocation.js';
-import { memoryOf } from './memory-access.js';
+import { isAnonymous, memoryOf, recalled } from './memory-access.js';
 import { PendingDesk } from './pending-desk.js';
 import { Permits } from './permits.js';
 import { SideEffects } from './side-effects.js';
-import type { WorkListener } from './tool-work.js';
+import type { CallOutcome, WorkListener } from './tool-work.js';
 import { withinTime } from './within-time.js';
 
 export type ToolStore = Pick<Store, 'readState' | 'saveArtifact' | 'loadArtifact'> &
@@ -36,7 +37,7 @@ export interface ToolRunsOptions {
   readonly agentNamed: (name: string) => Agent | undefined;
   readonly runInWorker: (agent: Agent) => RunInWorker;
   /** Tells the result of a call whose run is over; resolves when it is stored. */
-  readonly tellLate: (call: DecidedCall, response: FunctionResponse, actions: EventActions) => Promise<void>;
+  readonly tellLate: (call: PendingCall, response: FunctionResponse, actions: EventActions) => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -65,7 +66,12 @@ export class ToolRuns {
     const { store, clock, log } = options;
     this.#options = options;
     this.#sideEffects = new SideEffects({ ledger: store, clock, log });
-    this.desk = new PendingDesk({ store, alone: (call) => this.#carryOutAlone(call), log });
+    this.desk = new PendingDesk({
+      store,
+      alone: (call) => this.#carryOutAlone(call),
+      tellLate: (call, outcome) => this.#tellLate(call, outcome),
+      log,
+    });
   }
 
   counts(): Readonly<Record<string, number>> {
@@ -77,6 +83,22 @@ export class ToolRuns {
     for (const tools of this.#open)
       for (const [name, count] of Object.entries(tools.counts())) sum[name] = (sum[name] ?? 0) + count;
     return sum;
+  }
+
+  /** What is remembered of a caller, for the instruction; undefined, at once, where nothing is kept. Never rejects: a call
+   * begins all the same. */
+  recall({
+    appName,
+    userId,
+    sessionId,
+  }: Pick<AgentContext, 'appName' | 'userId' | 'sessionId'>): undefined | Promise<string | undefined> {
+    const { store, clock, log } = this.#options;
+    if (store === undefined || isAnonymous(userId)) return undefined;
+    const asked = recalled(store, { appName, userId, id: sessionId });
+    return withinTime(asked, { clock, delayMs: RECALL_MAX_MS }).catch((error: unknown) => {
+      log.warn({ cause: errorText(error) }, 'what is remembered of a caller could not be read');
+      return undefined;
+    });
   }
 
   open(run: RunTools): AgentTools {
@@ -142,8 +164,7 @@ export class ToolRuns {
     const agent = agentNamed(call.session.appName);
     const tool = agent?.tools?.find(({ name }) => name === call.tool);
     // What the ledger guards may be tried again after a crash; anything else is rather lost than done twice.
-    const isGuarded = tool?.sideEffect !== undefined;
-    if (!isGuarded && !(await this.desk.settle(call.id))) return;
+    const isGuarded = call.kind === 'approval' && tool?.sideEffect !== undefined;
     if (agent === undefined) return log.error({ tool: call.tool }, 'a decided call has no agent any more');
     const invocation = await this.#begin({
       identity: identityOf(call),
@@ -153,13 +174,17 @@ export class ToolRuns {
       onFollowUp: () =>
         log.info({ tool: call.tool }, 'a follow-up of a call whose run is over is told to nobody'),
     });
+    if (!isGuarded && !(await this.desk.settle(call.id))) return;
     const controller = new AbortController();
     const scope = invocation.scope(controller.signal);
     const guards = new Guards(agent, { clock, log });
     const run = { tool, call, guards, handlers: this.#handlers(agent), scope, controller };
-    const { response, actions } = await outcomeOfDecision(run);
-    await this.#options.tellLate(call, { id: call.callId, name: call.tool, response }, actions);
+    await this.#tellLate(call, await outcomeOfDecision(run));
     if (isGuarded) await this.desk.settle(call.id);
+  }
+
+  async #tellLate(call: PendingCall, { response, actions }: CallOutcome): Promise<void> {
+    await this.#options.tellLate(call, { id: call.callId, name: call.tool, response }, actions);
   }
 }
 

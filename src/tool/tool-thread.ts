@@ -2,7 +2,6 @@
  * One worker thread, seen from the server: carries out one call at a time. A thread that dies takes its call with it and
  * nothing else; a call that it had not begun is given back.
  */
-import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { NothingDone } from '../agent/tool.js';
 import { type Clock, nextTurn, type Timer } from '../clock.js';
@@ -10,6 +9,7 @@ import { errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
 import {
   TOOL_WORKER_HEAP_MAX_MB,
+  TOOL_WORKER_NICENESS,
   TOOL_WORKER_PRINTED_MAX_CHARS,
   TOOL_WORKER_TAKE_MAX_MS,
 } from '../tool-limits.js';
@@ -42,11 +42,10 @@ export class ToolThread {
 
   constructor(deps: ToolThreadDeps) {
     this.#deps = deps;
-    const entry = new URL(`./tool-worker${extname(import.meta.url)}`, import.meta.url).href;
     this.#worker = new Worker(new URL('./tool-worker-start.mjs', import.meta.url), {
       name: 'earshot-tool',
       execArgv: [],
-      workerData: { entry },
+      workerData: { isSource: import.meta.url.endsWith('.ts'), niceness: TOOL_WORKER_NICENESS },
       resourceLimits: { maxOldGenerationSizeMb: TOOL_WORKER_HEAP_MAX_MB },
     });
     this.#worker.on('message', (message: unknown) => this.#answered(message));

@@ -2,12 +2,17 @@
  * Where a worker thread begins: loads the worker's own module, `tool-worker`, of the source or of the build. Plain
  * JavaScript, because a thread cannot load TypeScript by itself.
  */
+import { getPriority, setPriority } from 'node:os';
 import { workerData } from 'node:worker_threads';
 
-const { entry } = workerData;
-if (entry.endsWith('.ts')) {
+// Sound comes first where there are fewer cores than threads, also before the rest is loaded. On Linux this is the calling
+// thread's own priority; elsewhere it would be that of the whole process. A server that is nicer already stays so.
+const { isSource, niceness } = workerData;
+if (process.platform === 'linux' && getPriority() < niceness) setPriority(niceness);
+
+if (isSource) {
   const { createJiti } = await import('jiti');
-  await createJiti(import.meta.url, { fsCache: false }).import(entry);
+  await createJiti(import.meta.url, { fsCache: false }).import('./tool-worker.ts');
 } else {
-  await import(entry);
+  await import('./tool-worker.js');
 }

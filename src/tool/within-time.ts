@@ -2,6 +2,7 @@
  * Waits for somebody else's code, but not for ever: what is waited for may never come, and must not be relied on then.
  */
 import type { Clock } from '../clock.js';
+import { errorText } from '../errors.js';
 
 /** Told apart by class from whatever that code throws itself. */
 export class TimeUp extends Error {
@@ -28,7 +29,8 @@ export function withinTime<Value>(
       settle();
     };
     signal?.addEventListener('abort', aborted, { once: true });
-    if (signal?.aborted === true) return aborted();
+    if (signal?.aborted === true) aborted();
+    // Listened to in any case: what nobody waits for any more may still fail.
     work.then(
       (value) => end(() => resolve(value)),
       (error: unknown) => end(() => reject(asError(error))),
@@ -36,6 +38,11 @@ export function withinTime<Value>(
   });
 }
 
+/** For what should be no promise: one that fails, with nobody there to hear it, would end the process. */
+export function ignoreRejection(value: unknown): void {
+  Promise.resolve(value).catch(() => {});
+}
+
 function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason));
+  return reason instanceof Error ? reason : new Error(errorText(reason));
 }

@@ -1,56 +1,83 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { defineAgent, definePlugin, defineTool } from '../../src/agent/agent.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { defineAgent } from '../../src/agent/agent.js';
 import { loadAgents } from '../../src/agent/agent-catalog.js';
+import { definePlugin } from '../../src/agent/plugin.js';
+import { defineTool } from '../../src/agent/tool.js';
 import { systemClock } from '../../src/clock.js';
 import { ConfigError } from '../../src/errors.js';
 import { PACKAGE_ROOT } from '../../src/package-root.js';
 import { silentLog } from '../../src/observe/log.js';
 
+const look = defineTool({ name: 'look_up', description: 'Looks up.', execute: () => ({}) });
+const audit = definePlugin({ name: 'audit' });
+
 describe('defineAgent', () => {
   it.each([
-    [{ name: 'a b', instruction: 'x' }, 'name'],
-    [{ name: 'a', instruction: '' }, 'instruction'],
-    [{ name: 'a', instruction: 'x', greeting: '  ' }, 'greeting'],
-    [{ name: 'a', instruction: 'x', tools: [{}] }, 'not built yet'],
-    [{ name: 'a', instruction: 'x', plugins: [] }, 'not built yet'],
-    [{ name: 'a', instruction: 'x', onDisconnect: () => {} }, 'not built yet'],
-    [{ name: 'a', instruction: 'x', beforeTool: () => {} }, 'not built yet'],
-    [{ name: 'a', instruction: 'x', afterTool: () => {} }, 'not built yet'],
-    [{ name: 'a', instruction: 'x', guardTimeoutMs: 3000 }, 'guardTimeoutMs is not built yet'],
-    [{ name: 'a', instruction: 'x', maxConcurrentTools: 4 }, 'maxConcurrentTools is not built yet'],
-    [{ name: 'a', instruction: 'x', runConfig: { handoff: 'warm' } }, 'runConfig.handoff is not built yet'],
-    [{ name: 'a', instruction: 'x', runConfig: { guardTimeoutMs: 3000 } }, 'not built yet'],
-    [{ name: 'a', instruction: 'x', runConfig: { maxConcurrentTools: 4 } }, 'not built yet'],
+    [{ name: 'a b', instruction: 'x' }, 'agent "a b": name must be 1 to 64 letters'],
+    [{ name: 'a', instruction: '' }, 'agent a: instruction must be text'],
+    [{ name: 'a', instruction: 7 }, 'agent a: instruction must be text'],
+    [{ name: 'a', instruction: 'x', greeting: '  ' }, 'agent a: greeting'],
+    [{ name: 'a', instruction: 'x', tools: [{}] }, 'agent a: tools.0 is not from defineTool'],
+    [{ name: 'a', instruction: 'x', tools: [look, null] }, 'agent a: tools.1 is not from defineTool'],
+    [{ name: 'a', instruction: 'x', tools: [look, look] }, 'agent a: tools have the name look_up twice'],
+    [
+      { name: 'a', instruction: 'x', tools: [defineTool({ ...definition('end_call') })] },
+      'agent a: tools have the name end_call, which is built in',
+    ],
+    [
+      { name: 'a', instruction: 'x', tools: [defineTool({ ...definition('stop_streaming') })] },
+      'agent a: tools have the name stop_streaming, which is built in',
+    ],
+    [{ name: 'a', instruction: 'x', plugins: [{}] }, 'agent a: plugins.0 is not from definePlugin'],
+    [{ name: 'a', instruction: 'x', onDisconnect: 'never' }, 'agent a: onDisconnect must be a function'],
+    [{ name: 'a', instruction: 'x', beforeTool: {} }, 'agent a: beforeTool must be a function'],
+    [{ name: 'a', instruction: 'x', afterTool: 1 }, 'agent a: afterTool must be a function'],
+    [{ name: 'a', instruction: 'x', guardTimeoutMs: 3000 }, 'guardTimeoutMs'],
+    [{ name: 'a', instruction: 'x', maxConcurrentTools: 4 }, 'maxConcurrentTools'],
+    [{ name: 'a', instruction: 'x', runConfig: { handoff: 'warm' } }, 'warm and queue are not built yet'],
+    [{ name: 'a', instruction: 'x', runConfig: { guardTimeoutMs: 0 } }, 'agent a: runConfig.guardTimeoutMs'],
+    [
+      { name: 'a', instruction: 'x', runConfig: { maxConcurrentTools: 0 } },
+      'agent a: runConfig.maxConcurrentTools',
+    ],
+    [
+      { name: 'a', instruction: 'x', runConfig: { toolResponses: 'some' } },
+      'agent a: runConfig.toolResponses',
+    ],
+    [{ name: 'a', instruction: 'x', runConfig: { userScopes: [] } }, 'agent a: runConfig.userScopes'],
+    [{ name: 'a', instruction: 'x', runConfig: { limits: { maxTurns: 0 } } }, 'runConfig.limits.maxTurns'],
     [{ name: 'a', instruction: 'x', voice: 'Kore' }, 'voice'],
     [{ name: 'a', instruction: 'x', runConfig: { speechConfig: { voice: 'Kore' } } }, 'speechConfig'],
-    [undefined, 'agent'],
-  ])('refuses %j, naming what is wrong', (definition, named) => {
-    expect(() => defineAgent(definition as never)).toThrow(
-      expect.objectContaining({ code: 'agent_invalid' }),
-    );
-    expect(() => defineAgent(definition as never)).toThrow(named);
+    [undefined, 'agent: '],
+  ])('refuses %j in one line that names what is wrong', (given, named) => {
+    const refused = (): unknown => defineAgent(given as never);
+    expect(refused).toThrow(ConfigError);
+    expect(refused).toThrow(expect.objectContaining({ code: 'agent_invalid' }));
+    expect(refused).toThrow(named);
+    expect(refused).toThrow(/^.*$/);
   });
 
   it('gives back what it was given, frozen', () => {
-    const agent = defineAgent({ name: 'desk', instruction: 'Serve.', tools: [] });
-    expect(agent).toMatchObject({ name: 'desk', instruction: 'Serve.' });
+    const runConfig = { limits: { maxTurns: 3 } };
+    const agent = defineAgent({
+      name: 'desk',
+      instruction: 'Serve.',
+      tools: [look],
+      plugins: [audit],
+      runConfig,
+    });
+    expect(agent).toMatchObject({ name: 'desk', instruction: 'Serve.', tools: [look], plugins: [audit] });
     expect(Object.isFrozen(agent)).toBe(true);
+    expect(Object.isFrozen(agent.runConfig?.limits)).toBe(true);
   });
 });
 
-describe('what an agent module may name but not use yet', () => {
-  it.each([
-    ['defineTool', () => defineTool({ name: 'look_up', description: 'Looks up.', execute: () => ({}) })],
-    ['definePlugin', () => definePlugin({ name: 'audit' })],
-  ])('%s says that it is not built yet', (name, define) => {
-    expect(define).toThrow(ConfigError);
-    expect(define).toThrow(expect.objectContaining({ code: 'agent_invalid' }));
-    expect(define).toThrow(new RegExp(`^${name}: .* are not built yet in this version$`));
-  });
-});
+function definition(name: string) {
+  return { name, description: 'Does it.', execute: () => ({}) };
+}
 
 describe('the catalog', () => {
   const folder = mkdtempSync(join(tmpdir(), 'earshot-agents-'));
@@ -71,6 +98,20 @@ describe('the catalog', () => {
     toolUser,
     "import { defineTool } from 'earshot';\nexport const tool = defineTool({ name: 'x' });\n",
   );
+  const withTools = [
+    "import { defineAgent, definePlugin, defineTool, NothingDone } from 'earshot';",
+    "import { z } from 'zod';",
+    'const parameters = z.object({ symbol: z.string() });',
+    "const watch = defineTool({ name: 'watch', description: 'Watches.', parameters, execute: async function* ({ symbol }) { yield symbol; } });",
+    "const slow = defineTool({ name: 'slow', description: 'Is slow.', longRunning: true, execute: async () => { throw new NothingDone('x'); } });",
+    "export default defineAgent({ name: 'NAME', instruction: 'x', tools: [watch, slow], plugins: [definePlugin({ name: 'p' })] });",
+  ].join('\n');
+  // With the packages beside it, as an author's module is.
+  const authors = mkdtempSync(join(tmpdir(), 'earshot-authors-'));
+  symlinkSync(join(PACKAGE_ROOT, 'node_modules'), join(authors, 'node_modules'));
+  for (const ending of ['mjs', 'ts'])
+    writeFileSync(join(authors, `kinds-${ending}.${ending}`), withTools.replace('NAME', `kinds-${ending}`));
+  afterAll(() => rmSync(authors, { recursive: true }));
   write('broken.mjs', 'export default {;\n');
   write('foreign.mjs', "export default { name: 'foreign' };\n");
   write('notes.txt', 'not an agent');
@@ -91,12 +132,21 @@ describe('the catalog', () => {
     ['foreign', 'defineAgent'],
     ['nobody', 'AGENT'],
     [join(folder, 'missing.mjs'), 'missing.mjs'],
-    [toolUser, 'defineTool: tools are not built yet'],
+    [toolUser, 'tool x: description'],
     [join(folder, 'foreign.mjs'), 'defineAgent'],
   ])('does not start with %s as its agent', async (selected, named) => {
     const loading = loadAgents({ clock: systemClock, selected, folder, log: silentLog });
     await expect(loading).rejects.toBeInstanceOf(ConfigError);
     await expect(loading).rejects.toThrow(named);
+  });
+
+  it.each(['mjs', 'ts'])('knows the kind of each tool of a module in .%s', async (ending) => {
+    const selected = join(authors, `kinds-${ending}.${ending}`);
+    const catalog = await loadAgents({ clock: systemClock, selected, folder, log: silentLog });
+    expect(catalog.default.tools?.map(({ name, kind }) => [name, kind])).toEqual([
+      ['watch', 'streaming'],
+      ['slow', 'longRunning'],
+    ]);
   });
 
   it('loads every agent that ships', async () => {

@@ -4,9 +4,12 @@ import { LAST_MARK_GRACE_MS } from '../../src/limits.js';
 import { ANSWER, CallRig, END_CALL, type FakeModel } from '../support/call-rig.js';
 
 /** A goodbye and `end_call` in one turn; the turn's end is the caller's to play. */
+let goodbyes = 0;
+
 function sayGoodbye(model: FakeModel, words = 'Goodbye then, and thank you.', ms = 2_000): void {
   model.say(words, ms, { turnComplete: false });
-  model.listener.onToolCall(END_CALL);
+  // As models do: each call has an id of its own.
+  model.listener.onToolCall(END_CALL.map((call) => ({ ...call, id: `goodbye-${(goodbyes += 1)}` })));
 }
 
 describe('the agent’s goodbye', () => {

@@ -53,12 +53,13 @@ describe('letting old sessions go by a route', () => {
     const kept = await at.json('/sessions/prune', prune('{"days":1}'));
     expect(kept).toEqual({
       status: 200,
-      body: { deleted: { sessions: 0, events: 0, stateKeys: 0, artifactVersions: 0 } },
+      body: { deleted: { sessions: 0, events: 0, stateKeys: 0, artifactVersions: 0, memoryFacts: 0 } },
     });
     await waitUntil('the session to be old', async () => {
       const { body } = await at.json('/sessions/prune', prune('{"days":1e-9}'));
       return (
-        JSON.stringify(body) === '{"deleted":{"sessions":1,"events":3,"stateKeys":0,"artifactVersions":0}}'
+        JSON.stringify(body) ===
+        '{"deleted":{"sessions":1,"events":3,"stateKeys":0,"artifactVersions":0,"memoryFacts":0}}'
       );
     });
     expect(await store.getSession(sessionKey('old'))).toBeUndefined();
@@ -104,7 +105,7 @@ describe('forgetting a caller by a route', () => {
     const stranger = sessionKey('s', { userId: 'stranger' });
     for (const key of [...keys, stranger]) await fill(store, key, 2);
     const user = encodeURIComponent(sessionKey('s').userId);
-    const counts = { sessions: 1, events: 2, stateKeys: 0, artifactVersions: 0 };
+    const counts = { sessions: 1, events: 2, stateKeys: 0, artifactVersions: 0, memoryFacts: 0 };
     expect(await at.json(`/apps/support/users/${user}`, { method: 'DELETE' })).toEqual({
       status: 200,
       body: { deleted: counts },

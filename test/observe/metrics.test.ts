@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { BUILT_IN_TOOLS } from '../../src/call/built-in-tools.js';
+import { END_CALL, STOP_STREAMING } from '../../src/tool/built-in-tools.js';
 import { END_REASONS } from '../../src/call/end-reason.js';
 import { systemClock } from '../../src/clock.js';
 import { ERROR_CODES } from '../../src/errors.js';
@@ -23,7 +23,7 @@ function make(): Metrics {
     agent: 'support',
     model: MODEL,
     endReasons: END_REASONS,
-    tools: BUILT_IN_TOOLS.map(({ name }) => name),
+    tools: [END_CALL, STOP_STREAMING],
     refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
     anomalies: CARRIER_ANOMALIES,
     streamEvents: STREAM_EVENTS,

@@ -53,8 +53,13 @@ async function run(
       history: [],
       message: 'Where is my order?',
       functionDeclarations: [],
-      answer: async (calls) =>
-        calls.map(({ id = '', name }) => ({ id, name, response: { status: 'delivered' } })),
+      answer: async (calls, parts) => {
+        events.called(calls, { parts });
+        const responses = calls.map(({ id, name }) => ({ id, name, response: { status: 'delivered' } }));
+        events.responded(responses);
+        return { responses, isOver: false };
+      },
+      close: async () => {},
       generate: async function* (request) {
         requests.push({ ...request, contents: structuredClone<TextRequest['contents']>(request.contents) });
         for (const piece of rounds[requests.length - 1] ?? []) {

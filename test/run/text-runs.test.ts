@@ -1,4 +1,5 @@
 /** Runs in text over time: what stops one, and what is counted of it. */
+import { bareTools } from '../support/bare-tools.js';
 import { describe, expect, it } from 'vitest';
 import { defineAgent, type Agent } from '../../src/agent/agent.js';
 import { nextTurn } from '../../src/clock.js';
@@ -32,6 +33,8 @@ function rig(generate: GenerateText = hangs, instruction: Agent['instruction'] =
     store: { createSession: async () => true, getSession: async () => undefined },
     writer: { append: async () => ({ stored: true, seq: 1 }) },
     isBusy: () => false,
+    tools: bareTools(clock),
+    recall: async () => undefined,
     observerOf,
     clock,
     log: silentLog,

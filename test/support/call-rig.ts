@@ -21,6 +21,7 @@ import { silentLog } from '../../src/observe/log.js';
 import type { HangUpOutcome } from '../../src/telephony/call-control.js';
 import type { MediaStream, MediaStreamListener } from '../../src/telephony/media-stream.js';
 import type { CallStatus, VoiceAnswer } from '../../src/telephony/voice-door.js';
+import { bareTools } from './bare-tools.js';
 import { CarrierEar } from './carrier-ear.js';
 import { entering, SOME_REQUEST } from './scopes.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
@@ -192,6 +193,7 @@ export class CallRig {
     const agent =
       options.agent ??
       defineAgent({ name: 'support', instruction: 'Be brief.', greeting: 'Hello, how can I help?' });
+    const tools = bareTools(this.clock);
     this.calls = new CallRegistry({
       agents: {
         default: agent,
@@ -207,11 +209,14 @@ export class CallRig {
         connectLive: (setup, listener, signal, { clock }) =>
           this.#connect(setup, entering(listener, clock), signal, options.modelReadyMs ?? 0),
         callControl: {
+          whyNoTransfer: 'nobody is there',
+          transfer: () => Promise.resolve({ kind: 'unavailable' }),
           hangUp: async (callSid) => {
             this.hungUp.push(callSid);
             return options.hangUp ?? { kind: 'done' };
           },
         },
+        openTools: (run) => tools.open(run),
         prompts: loadPrompts(),
         callMaxMs: 30 * 60_000,
         idleRepromptMs: 15_000,

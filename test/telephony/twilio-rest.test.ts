@@ -91,7 +91,13 @@ const torn = (response: ServerResponse) => void response.destroy();
 
 /** No retry waits: jitter of nothing on a clock that is real. */
 function control(options: TwilioRestOptions, log = new RecordingLog()) {
-  return new TwilioCallControl({ ...options, random: () => 0, log });
+  return new TwilioCallControl({
+    ...options,
+    random: () => 0,
+    handoffNumber: undefined,
+    publicOrigin: 'https://server.example',
+    log,
+  });
 }
 
 describe('hanging up', () => {
@@ -189,6 +195,8 @@ describe('hanging up', () => {
     const hangingUp = new TwilioCallControl({
       ...options,
       random: () => 0.5,
+      handoffNumber: undefined,
+      publicOrigin: 'https://server.example',
       log: new RecordingLog(),
     });
     let settled = false;
@@ -212,6 +220,8 @@ describe('hanging up', () => {
       const hangingUp = new TwilioCallControl({
         ...options,
         random: () => random,
+        handoffNumber: undefined,
+        publicOrigin: 'https://server.example',
         log: new RecordingLog(),
       });
       const time = new CallClock(clock);

@@ -41,6 +41,10 @@ class RecordingDoor implements VoiceDoor {
     return { kind: 'hangup' };
   }
 
+  onHandoff(_callSid: CallSid, isAnswered: boolean): VoiceAnswer {
+    return { kind: isAnswered ? 'hangup' : 'nobodyAnswered' };
+  }
+
   onStatus(callSid: CallSid, status: CallStatus): void {
     this.statuses.push([callSid, status]);
   }

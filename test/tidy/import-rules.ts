@@ -76,7 +76,8 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   // Sockets of web clients: sound in and out, and frames; to a call they are one more kind of media stream.
   web: { values: [...LEAVES, 'audio', 'wire'], types: ['observe', 'telephony'] },
   'live-runs.ts': { values: INNER, types: [] },
-  'switchboard.ts': { values: [...INNER, 'live-runs.ts'], types: [] },
+  'server-tools.ts': { values: INNER, types: [] },
+  'switchboard.ts': { values: [...INNER, 'live-runs.ts', 'server-tools.ts'], types: [] },
   'server.ts': { values: [...INNER, 'switchboard.ts'], types: [] },
   replay: OUTER_REACH,
   // A client of a server that it starts itself.

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { NothingDone } from '../../src/agent/tool.js';
 import { type Clock, systemClock } from '../../src/clock.js';
 import { NO_ACTIONS, type Event } from '../../src/event/event.js';
@@ -12,8 +12,10 @@ import {
   TOOL_ERROR_MAX_CHARS,
   TOOL_WORKER_CALLS_WAITING_MAX,
   TOOL_WORKER_EVENTS_MAX_CHARS,
+  TOOL_WORKER_NICENESS,
   TOOL_WORKER_PRINTED_MAX_CHARS,
   TOOL_WORKER_TAKE_MAX_MS,
+  TOOL_WORKERS_CLOSE_MAX_MS,
   TOOL_WORKERS_MAX,
 } from '../../src/tool-limits.js';
 import type { WorkerOutcome, WorkerRun } from '../../src/tool/worker-call.js';
@@ -60,23 +62,26 @@ function runOf(tool: string, args: object = {}, more: Partial<WorkerRun> = {}): 
   };
 }
 
-const opened: WorkerTools[] = [];
+/** Timers that give a worker up which does not take its call: they fire when a test says so. */
+let takingTimers: (() => void)[] = [];
+const clock: Clock = {
+  ...systemClock,
+  setTimer(delayMs, fire) {
+    if (delayMs !== TOOL_WORKER_TAKE_MAX_MS) return systemClock.setTimer(delayMs, fire);
+    takingTimers.push(fire);
+    return { cancel: () => (takingTimers = takingTimers.filter((each) => each !== fire)) };
+  },
+};
 
-function open(clock: Clock = systemClock): { tools: WorkerTools; log: RecordingLog } {
-  const log = new RecordingLog();
-  const tools = new WorkerTools({ clock, log });
-  opened.push(tools);
-  return { tools, log };
+/** One pool for all tests of single calls, so that few threads have to begin. */
+const log = new RecordingLog();
+const tools = new WorkerTools({ clock, log });
+
+afterAll(() => tools.close());
+
+function warnings(): readonly string[] {
+  return log.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
 }
-
-/** For tests that leave the thread as it was. */
-const { tools: shared, log: sharedLog } = open();
-
-afterEach(async () => {
-  for (const tools of opened.splice(0)) if (tools !== shared) await tools.close();
-});
-
-afterAll(() => shared.close());
 
 function threads(): number {
   return (process.report.getReport() as { workers: unknown[] }).workers.length;
@@ -84,7 +89,7 @@ function threads(): number {
 
 describe('a worker tool', () => {
   it('runs in another thread, with what its schema made of the arguments', async () => {
-    expect(await shared.run(runOf('sum', { numbers: ['1', '2.5'] }))).toEqual({
+    expect(await tools.run(runOf('sum', { numbers: ['1', '2.5'] }))).toEqual({
       result: { sum: 3.5, isMainThread: false },
       stateDelta: {},
       endInvocation: false,
@@ -92,14 +97,14 @@ describe('a worker tool', () => {
   });
 
   it('is not run with arguments that its schema does not read', async () => {
-    const refused = shared.run(runOf('sum', { numbers: 'all' }));
+    const refused = tools.run(runOf('sum', { numbers: 'all' }));
     await expect(refused).rejects.toThrow(/^numbers: /);
     await expect(refused).rejects.toBeInstanceOf(NothingDone);
   });
 
   it('sees the state, and its changes come back', async () => {
     const state = { visits: 1, basket: ['tea'], 'app:open': true };
-    const outcome = await shared.run(runOf('keep', {}, { snapshot: { ...snapshot, state } }));
+    const outcome = await tools.run(runOf('keep', {}, { snapshot: { ...snapshot, state } }));
     expect(outcome).toEqual({
       result: { before: state, after: { visits: 2, 'user:name': { first: 'Ada' }, 'app:open': true } },
       stateDelta: { visits: 2, 'user:name': { first: 'Ada' }, basket: null },
@@ -108,7 +113,7 @@ describe('a worker tool', () => {
   });
 
   it('cannot change more of the state than is kept of one call', async () => {
-    await expect(shared.run(runOf('keep_much'))).rejects.toThrow(/changes of the state are too long to keep/);
+    await expect(tools.run(runOf('keep_much'))).rejects.toThrow(/changes of the state are too long to keep/);
   });
 
   it('sees who is on the line, what was said and how the agent is set', async () => {
@@ -117,7 +122,7 @@ describe('a worker tool', () => {
     ];
     const runConfig = { maxConcurrentTools: 2, getSecret: () => 'kept here' };
     const full = { ...snapshot, events, runConfig, scopes: ['refund'] };
-    const { result } = await shared.run(runOf('look', {}, { snapshot: full }));
+    const { result } = await tools.run(runOf('look', {}, { snapshot: full }));
     expect(result).toMatchObject({
       invocationId: 'inv-1',
       callSid: 'CA1',
@@ -143,7 +148,7 @@ describe('a worker tool', () => {
       actions: NO_ACTIONS,
     }));
     // The result is bounded, too, and says how long it would have been.
-    const told = shared.run(runOf('look', {}, { snapshot: { ...snapshot, events, scopes: [] } }));
+    const told = tools.run(runOf('look', {}, { snapshot: { ...snapshot, events, scopes: [] } }));
     const why = await told.then(() => 'it was told', String);
     const [, chars] = /too long to tell \((\d+) characters\)/.exec(why) ?? [];
     expect(Number(chars)).toBeGreaterThan(7 * text.length);
@@ -151,7 +156,7 @@ describe('a worker tool', () => {
   });
 
   it('is told by name what a snapshot does not have', async () => {
-    const { result } = await shared.run(runOf('reach'));
+    const { result } = await tools.run(runOf('reach'));
     const names = ['shared', 'callControl', 'inputStream', 'followUp', 'saveArtifact', 'loadArtifact'];
     const why = (name: string) => `ctx.${name} is not there in a worker tool: its context is a snapshot`;
     expect(result).toEqual({
@@ -167,11 +172,11 @@ describe('a worker tool', () => {
       if (name === 'lost') throw new Error('the vault is shut');
       return name === 'none' ? null : `secret of ${name}`;
     };
-    const { result } = await shared.run(runOf('unlock', { names: ['a', 'none', 'lost'] }, { getSecret }));
+    const { result } = await tools.run(runOf('unlock', { names: ['a', 'none', 'lost'] }, { getSecret }));
     expect(result).toEqual(['secret of a', null, 'the vault is shut']);
     expect(asked).toEqual(['a', 'none', 'lost']);
     const many = Array.from({ length: 100 }, (_, n) => `${n}`);
-    const flood = await shared.run(runOf('unlock', { names: many }, { getSecret }));
+    const flood = await tools.run(runOf('unlock', { names: many }, { getSecret }));
     expect((flood.result as string[]).filter((said) => said.includes('are asked for already'))).toHaveLength(
       36,
     );
@@ -183,14 +188,14 @@ describe('a worker tool', () => {
     ['text', 'no error at all'],
     ['long', 'x'.repeat(TOOL_ERROR_MAX_CHARS)],
   ])('fails with the text of what it threw (%s)', async (how, message) => {
-    const error: unknown = await shared.run(runOf('fail', { how })).catch((reason: unknown) => reason);
+    const error: unknown = await tools.run(runOf('fail', { how })).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(Error);
     expect(error).not.toBeInstanceOf(NothingDone);
     expect(error).toMatchObject({ message });
   });
 
   it('says that nothing was done in the words of its own copy of the package', async () => {
-    const failed = shared.run(runOf('fail', { how: 'nothing done' }));
+    const failed = tools.run(runOf('fail', { how: 'nothing done' }));
     await expect(failed).rejects.toBeInstanceOf(NothingDone);
     await expect(failed).rejects.toThrow('the bank is closed');
   });
@@ -201,7 +206,7 @@ describe('a worker tool', () => {
     ['null', null],
     ['nothing at all', undefined],
   ])('returns what JSON makes of it (%s)', async (what, result) => {
-    expect(await shared.run(runOf('give_back', { what }))).toMatchObject({ result });
+    expect(await tools.run(runOf('give_back', { what }))).toMatchObject({ result });
   });
 
   it.each([
@@ -211,19 +216,26 @@ describe('a worker tool', () => {
     ['symbol', /^The tool ran, but what it returned cannot be told as JSON: it is a symbol$/],
     ['long', /^The tool ran, but its result is too long to tell \(70002 characters\)\.$/],
   ])('fails clearly when its result cannot travel (%s)', async (what, message) => {
-    await expect(shared.run(runOf('give_back', { what }))).rejects.toThrow(message);
+    await expect(tools.run(runOf('give_back', { what }))).rejects.toThrow(message);
   });
 
   it('prints to the log, as what is personal, and not without end', async () => {
-    expect(await shared.run(runOf('print'))).toMatchObject({ result: 'printed' });
+    expect(await tools.run(runOf('print'))).toMatchObject({ result: 'printed' });
     const printed = () =>
-      sharedLog.lines
+      log.lines
         .filter(({ message }) => message === 'a worker tool printed')
         .map(({ fields }) => (fields['pii'] as { text: string }).text)
         .join('');
     await waitUntil('what was printed', () => printed().length === TOOL_WORKER_PRINTED_MAX_CHARS);
     expect(printed()).toContain('to the author');
-    expect(sharedLog.publicText).not.toContain('to the author');
+    expect(log.publicText).not.toContain('to the author');
+  });
+
+  it.runIf(process.platform === 'linux')('gives way to the loop of the server', async () => {
+    const own = getPriority();
+    const { result } = await tools.run(runOf('rank'));
+    expect(result).toBe(Math.max(own, TOOL_WORKER_NICENESS));
+    expect(getPriority()).toBe(own);
   });
 
   it.each([
@@ -231,90 +243,20 @@ describe('a worker tool', () => {
     ['no tool', runOf('subtract'), /has no worker tool subtract$/],
     ['no worker tool', runOf('here'), /has no worker tool here$/],
   ])('that is not there is a clear error, and nothing was done (%s)', async (_, run, message) => {
-    const failed = shared.run(run);
+    const failed = tools.run(run);
     await expect(failed).rejects.toThrow(message);
     await expect(failed).rejects.toBeInstanceOf(NothingDone);
   });
 
   it('has needed one thread for all that came one after another', () => {
-    expect(shared.counts()).toEqual({ workers: 1, running: 0, waiting: 0 });
-    expect(sharedLog.lines.filter(({ level }) => level === 'warn')).toEqual([]);
+    expect(tools.counts()).toEqual({ workers: 1, running: 0, waiting: 0 });
+    expect(takingTimers).toEqual([]);
+    expect(warnings()).toEqual([]);
   });
 });
 
 describe('a worker', () => {
-  it('leaves the loop of the server free while it computes', async () => {
-    const { tools } = open();
-    const file = newFile();
-    const order: string[] = [];
-    const ground = tools.run(runOf('grind', { file })).then(() => order.push('tool'));
-    for (let frame = 0; frame < 50; frame += 1) {
-      await pause(1);
-      order.push('frame');
-    }
-    // A handler in this loop would never see the file, for nobody would write it.
-    writeFileSync(file, '');
-    await ground;
-    expect(order).toEqual([...Array.from({ length: 50 }, () => 'frame'), 'tool']);
-  });
-
-  it('is ended at once when its call is aborted, though it listens to nobody, and replaced', async () => {
-    const { tools } = open();
-    const file = newFile();
-    const timeUp = new AbortController();
-    const spinning = tools.run(runOf('spin', { file }, { signal: timeUp.signal }));
-    await waitUntil('the tool to begin', () => existsSync(file));
-    timeUp.abort(new Error('it took more than 20 s'));
-    await expect(spinning).rejects.toThrow('it took more than 20 s');
-    await expect(spinning).rejects.not.toBeInstanceOf(NothingDone);
-    expect(tools.counts().running).toBe(0);
-    await waitUntil('the thread to end', () => tools.counts().workers === 0);
-    expect(await tools.run(runOf('sum', { numbers: ['7'] }))).toMatchObject({ result: { sum: 7 } });
-  });
-
-  it.each([
-    ['exit', /^the tool broke its worker thread: it ended its own thread with code 3$/],
-    ['memory', /^the tool broke its worker thread: .*memory limit/],
-    ['later', /^the tool broke its worker thread: .*JSON/],
-    ['unhandled', /^the tool broke its worker thread: nobody caught it$/],
-  ])('that its tool broke fails that call and no other (%s)', async (how, message) => {
-    const { tools, log } = open();
-    const file = newFile();
-    const beside = tools.run(runOf('where', { file }));
-    await expect(tools.run(runOf('fail', { how }))).rejects.toThrow(message);
-    writeFileSync(file, '');
-    expect(await beside).toMatchObject({ result: { call: 1 } });
-    expect(await tools.run(runOf('sum', { numbers: ['7'] }))).toMatchObject({ result: { sum: 7 } });
-    expect(log.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
-  });
-
-  it('that died of what an earlier call left behind costs the next call nothing', async () => {
-    const { tools } = open();
-    const left = await tools.run(runOf('leave_dying'));
-    const next = await tools.run(runOf('leave_dying'));
-    expect(next.result).not.toBe(left.result);
-  });
-
-  it('that is held by what an earlier call left behind is replaced, and the next call is not lost', async () => {
-    const due: (() => void)[] = [];
-    const { tools, log } = open({
-      ...systemClock,
-      setTimer(delayMs, fire) {
-        if (delayMs !== TOOL_WORKER_TAKE_MAX_MS) return systemClock.setTimer(delayMs, fire);
-        due.push(fire);
-        return { cancel() {} };
-      },
-    });
-    const left = await tools.run(runOf('leave_busy'));
-    const next = tools.run(runOf('leave_busy'));
-    expect(due).toHaveLength(1);
-    due[0]?.();
-    expect((await next).result).not.toBe(left.result);
-    expect(log.publicText).toContain('a worker is held by what an earlier tool left behind');
-  });
-
   it('serves tools of several modules', async () => {
-    const { tools } = open();
     const other = join(folder, 'other.mjs');
     writeFileSync(
       other,
@@ -336,14 +278,75 @@ describe('a worker', () => {
     expect(results).toEqual([{ sum: 1, isMainThread: false }, 12, { sum: 2, isMainThread: false }]);
     expect(tools.counts().workers).toBe(1);
   });
+
+  it('leaves the loop of the server free while it computes', async () => {
+    const file = newFile();
+    const order: string[] = [];
+    const ground = tools.run(runOf('grind', { file })).then(() => order.push('tool'));
+    for (let frame = 0; frame < 50; frame += 1) {
+      await pause(1);
+      order.push('frame');
+    }
+    // A handler in this loop would never see the file, for nobody would write it.
+    writeFileSync(file, '');
+    await ground;
+    expect(order).toEqual([...Array.from({ length: 50 }, () => 'frame'), 'tool']);
+  });
+
+  it('that died of what an earlier call left behind costs the next call nothing', async () => {
+    const left = await tools.run(runOf('leave_dying'));
+    const next = await tools.run(runOf('where', { file: folder }));
+    expect(next.result).toMatchObject({ call: 1 });
+    expect(next.result).not.toMatchObject({ threadId: left.result });
+  });
+
+  it('that is held by what an earlier call left behind is replaced, and the next call is not lost', async () => {
+    const left = await tools.run(runOf('leave_busy'));
+    const next = tools.run(runOf('where', { file: folder }));
+    expect(takingTimers).toHaveLength(1);
+    takingTimers[0]?.();
+    expect((await next).result).not.toMatchObject({ threadId: left.result });
+    expect(warnings()).toContain('a worker is held by what an earlier tool left behind');
+  });
+
+  it('is ended at once when its call is aborted, though it listens to nobody, and replaced', async () => {
+    const file = newFile();
+    const timeUp = new AbortController();
+    const spinning = tools.run(runOf('spin', { file }, { signal: timeUp.signal }));
+    await waitUntil('the tool to begin', () => existsSync(file));
+    timeUp.abort(new Error('it took more than 20 s'));
+    await expect(spinning).rejects.toThrow('it took more than 20 s');
+    await expect(spinning).rejects.not.toBeInstanceOf(NothingDone);
+    expect(tools.counts().running).toBe(0);
+    await waitUntil('the thread to end', () => tools.counts().workers === 0);
+    expect(await tools.run(runOf('sum', { numbers: ['7'] }))).toMatchObject({ result: { sum: 7 } });
+  });
+
+  it.each([
+    ['exit', /^the tool broke its worker thread: it ended its own thread with code 3$/],
+    ['memory', /^the tool broke its worker thread: .*memory limit/],
+    ['later', /^the tool broke its worker thread: .*JSON/],
+    ['unhandled', /^the tool broke its worker thread: nobody caught it$/],
+  ])('that its tool broke fails that call and no other (%s)', async (how, message) => {
+    const warned = warnings().length;
+    const file = newFile();
+    const beside = tools.run(runOf('where', { file }));
+    const failed = tools.run(runOf('fail', { how }));
+    await expect(failed).rejects.toThrow(message);
+    await expect(failed).rejects.not.toBeInstanceOf(NothingDone);
+    writeFileSync(file, '');
+    expect(await beside).toMatchObject({ result: { threadId: expect.any(Number) } });
+    expect(await tools.run(runOf('sum', { numbers: ['7'] }))).toMatchObject({ result: { sum: 7 } });
+    expect(warnings().slice(warned)).toEqual(['a worker thread ended']);
+  });
 });
 
 describe('all workers', () => {
   it('share what is asked for at once, and each loads a module once', async () => {
-    const { tools } = open();
+    const all = new WorkerTools({ clock, log });
     const file = newFile();
-    const runs = Array.from({ length: 20 }, () => tools.run(runOf('where', { file })));
-    expect(tools.counts()).toEqual({ workers: TOOL_WORKERS_MAX, running: TOOL_WORKERS_MAX, waiting: 16 });
+    const runs = Array.from({ length: 20 }, () => all.run(runOf('where', { file })));
+    expect(all.counts()).toEqual({ workers: TOOL_WORKERS_MAX, running: TOOL_WORKERS_MAX, waiting: 16 });
     writeFileSync(file, '');
     const told = (await Promise.all(runs)).map(({ result }) => result as { threadId: number; call: number });
     const ids = new Set(told.map(({ threadId }) => threadId));
@@ -352,45 +355,64 @@ describe('all workers', () => {
       const calls = told.flatMap(({ threadId, call }) => (threadId === id ? call : []));
       expect(calls).toEqual(calls.map((_, n) => n + 1));
     }
-    expect(tools.counts()).toEqual({ workers: TOOL_WORKERS_MAX, running: 0, waiting: 0 });
+    expect(all.counts()).toEqual({ workers: TOOL_WORKERS_MAX, running: 0, waiting: 0 });
+    await all.close();
   });
 
   it('refuse what is beyond the queue, let go of who is withdrawn, and end with whatever they do', async () => {
     const threadsBefore = threads();
-    const { tools } = open();
+    const all = new WorkerTools({ clock, log });
     const never = newFile();
     const withdrawn = new AbortController();
     const settled: Promise<PromiseSettledResult<WorkerOutcome>[]> = Promise.allSettled(
       Array.from({ length: TOOL_WORKERS_MAX + TOOL_WORKER_CALLS_WAITING_MAX - 1 }, () =>
-        tools.run(runOf('grind', { file: never })),
+        all.run(runOf('grind', { file: never })),
       ),
     );
-    const last = tools.run(runOf('sum', { numbers: [] }, { signal: withdrawn.signal }));
-    const tooMuch = tools.run(runOf('sum', { numbers: [] }));
+    const last = all.run(runOf('sum', { numbers: [] }, { signal: withdrawn.signal }));
+    const tooMuch = all.run(runOf('sum', { numbers: [] }));
     await expect(tooMuch).rejects.toThrow(/too many tools wait/);
     await expect(tooMuch).rejects.toBeInstanceOf(NothingDone);
-    expect(tools.counts().waiting).toBe(TOOL_WORKER_CALLS_WAITING_MAX);
+    expect(all.counts().waiting).toBe(TOOL_WORKER_CALLS_WAITING_MAX);
 
     withdrawn.abort(new Error('the caller has hung up'));
     await expect(last).rejects.toThrow('the caller has hung up');
     await expect(last).rejects.toBeInstanceOf(NothingDone);
-    expect(tools.counts().waiting).toBe(TOOL_WORKER_CALLS_WAITING_MAX - 1);
+    expect(all.counts().waiting).toBe(TOOL_WORKER_CALLS_WAITING_MAX - 1);
 
-    await Promise.all([tools.close(), tools.close()]);
-    expect(tools.counts()).toEqual({ workers: 0, running: 0, waiting: 0 });
+    await Promise.all([all.close(), all.close()]);
+    expect(all.counts()).toEqual({ workers: 0, running: 0, waiting: 0 });
     expect(threads()).toBe(threadsBefore);
     const reasons = (await settled).map((each) => (each.status === 'rejected' ? each.reason : undefined));
     expect(new Set(reasons.map(String))).toEqual(
       new Set(['Error: the server is closing', 'NothingDone: the server is closing']),
     );
-    await expect(tools.run(runOf('sum', { numbers: [] }))).rejects.toThrow('the server is closing');
+    await expect(all.run(runOf('sum', { numbers: [] }))).rejects.toThrow('the server is closing');
+  });
+
+  it('are not waited for without end where a system call holds one', async () => {
+    const closeAtOnce: Clock = {
+      ...systemClock,
+      setTimer: (delayMs, fire) =>
+        systemClock.setTimer(delayMs === TOOL_WORKERS_CLOSE_MAX_MS ? 0 : delayMs, fire),
+    };
+    const all = new WorkerTools({ clock: closeAtOnce, log });
+    const [begun, end] = [newFile(), newFile()];
+    const blocked = all.run(runOf('block', { begun, end })).then(() => 'it ended', String);
+    await waitUntil('the tool to begin', () => existsSync(begun));
+    await all.close();
+    expect(await blocked).toBe('Error: the server is closing');
+    expect(all.counts()).toEqual({ workers: 1, running: 0, waiting: 0 });
+    expect(warnings()).toContain('worker threads of tools do not end');
+    writeFileSync(end, '');
+    await waitUntil('the thread to end', () => all.counts().workers === 0);
   });
 
   it('are not asked for a call that was withdrawn before', async () => {
-    const { tools } = open();
+    const all = new WorkerTools({ clock, log });
     const signal = AbortSignal.abort(new Error('too late'));
-    await expect(tools.run(runOf('sum', { numbers: [] }, { signal }))).rejects.toThrow('too late');
-    expect(tools.counts()).toEqual({ workers: 0, running: 0, waiting: 0 });
+    await expect(all.run(runOf('sum', { numbers: [] }, { signal }))).rejects.toThrow('too late');
+    expect(all.counts()).toEqual({ workers: 0, running: 0, waiting: 0 });
   });
 });
 

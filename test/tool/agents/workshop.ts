@@ -1,5 +1,7 @@
 /** Worker tools of every temper, for `worker-tools.test.ts`. */
+import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
 import { isMainThread, threadId } from 'node:worker_threads';
 import { defineAgent, defineTool, NothingDone } from 'earshot';
 import { z } from 'zod';
@@ -67,6 +69,18 @@ const spin = defineTool({
   execute(args) {
     writeFileSync(args.file, '');
     for (;;) calls += 1;
+  },
+});
+
+const block = defineTool({
+  name: 'block',
+  description: 'Writes the first file and sleeps in a system call until the second is there.',
+  parameters: z.object({ begun: z.string(), end: z.string() }),
+  worker,
+  execute({ begun, end }) {
+    writeFileSync(begun, '');
+    const waiting = `while [ ! -e '${end}' ]; do sleep 0.05; done`;
+    return execFileSync('sh', ['-c', waiting]).length;
   },
 });
 
@@ -215,6 +229,13 @@ const print = defineTool({
   },
 });
 
+const rank = defineTool({
+  name: 'rank',
+  description: 'Tells how nice its thread is.',
+  worker,
+  execute: () => getPriority(),
+});
+
 const here = defineTool({ name: 'here', description: 'No worker tool.', execute: () => 'here' });
 
 export default defineAgent({
@@ -225,6 +246,7 @@ export default defineAgent({
     where,
     grind,
     spin,
+    block,
     leaveBusy,
     leaveDying,
     fail,
@@ -235,6 +257,7 @@ export default defineAgent({
     reach,
     unlock,
     print,
+    rank,
     here,
   ],
 });

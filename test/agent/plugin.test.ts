@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import { definePlugin, isPlugin } from '../../src/agent/plugin.js';
+import { ConfigError } from '../../src/errors.js';
+
+describe('definePlugin', () => {
+  it.each([
+    [{ name: 'a b' }, 'plugin "a b": name must be 1 to 64 letters'],
+    [{}, 'a plugin: name'],
+    [{ name: 'audit', priority: 'first' }, 'plugin audit: priority'],
+    [{ name: 'audit', priority: NaN }, 'plugin audit: priority'],
+    [{ name: 'audit', beforeTool: {} }, 'plugin audit: beforeTool must be a function'],
+    [{ name: 'audit', afterTool: 1 }, 'plugin audit: afterTool must be a function'],
+    [{ name: 'audit', onEvent: 'log' }, 'plugin audit: onEvent must be a function'],
+    [{ name: 'audit', beforeModel: () => {} }, 'plugin audit: Unrecognized key: "beforeModel"'],
+    [undefined, 'a plugin: '],
+  ])('refuses %j in one line that names plugin and field', (definition, why) => {
+    const refused = (): unknown => definePlugin(definition as never);
+    expect(refused).toThrow(ConfigError);
+    expect(refused).toThrow(why);
+    expect(refused).toThrow(/^.*$/);
+  });
+
+  it('gives back what it was given, frozen and known again', () => {
+    const onEvent = (): void => {};
+    const plugin = definePlugin({ name: 'audit', priority: 2, onEvent });
+    expect(plugin).toMatchObject({ name: 'audit', priority: 2, onEvent });
+    expect(Object.isFrozen(plugin) && isPlugin(plugin)).toBe(true);
+    expect(isPlugin({ name: 'audit' })).toBe(false);
+  });
+});

@@ -1,0 +1,344 @@
+/**
+ * The tools of one run on a clock that stands still, with a ledger and pending calls in memory: what the model sends goes
+ * in, and what the model, the events and the log are told is kept in order.
+ */
+import {
+  defineAgent,
+  type AgentContext,
+  type AgentDefinition,
+  type RunConfig,
+} from '../../src/agent/agent.js';
+import { defineTool, type Tool, type ToolDefinition } from '../../src/agent/tool.js';
+import { nextTurn } from '../../src/clock.js';
+import type { EventActions, JsonObject } from '../../src/event/event.js';
+import type { FunctionCall, FunctionResponse } from '../../src/model/live-connection.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
+import type { SessionKey } from '../../src/store/store.js';
+import { AgentTools } from '../../src/tool/agent-tools.js';
+import { endCall, stopStreaming } from '../../src/tool/built-in-tools.js';
+import { outcomeOfDecision } from '../../src/tool/decided-call.js';
+import { Guards } from '../../src/tool/guards.js';
+import { Handlers } from '../../src/tool/handler.js';
+import { Invocation, type InvocationOptions } from '../../src/tool/invocation.js';
+import type { ModelUpdate } from '../../src/tool/model-updates.js';
+import { PendingDesk } from '../../src/tool/pending-desk.js';
+import { Permits } from '../../src/tool/permits.js';
+import { SideEffects } from '../../src/tool/side-effects.js';
+import { ToolCalls, type ToolCallsOptions, type ToolHost } from '../../src/tool/tool-calls.js';
+import type { CallOutcome, ToolWork, WorkListener } from '../../src/tool/tool-work.js';
+import { RecordingLog } from '../telephony/recording-log.js';
+import { MemoryLedger } from './memory-ledger.js';
+import { MemoryPendingCalls } from './memory-pending-calls.js';
+
+export const SESSION: SessionKey = { appName: 'desk', userId: '+15550100', id: 'CA1' };
+export const IDENTITY: AgentContext = {
+  invocationId: 'i1',
+  callSid: 'CA1',
+  appName: 'desk',
+  userId: '+15550100',
+  sessionId: 'CA1',
+  callerVerified: true,
+};
+
+/** What the run was told, in order. */
+export type Told =
+  | { readonly kind: 'called'; readonly ids: readonly string[]; readonly long: readonly string[] }
+  | {
+      readonly kind: 'responded';
+      readonly id: string;
+      readonly response: JsonObject;
+      readonly actions: EventActions;
+      readonly isPending: boolean;
+    }
+  | { readonly kind: 'withdrawn'; readonly ids: readonly string[] }
+  | { readonly kind: 'changed'; readonly actions: EventActions }
+  | { readonly kind: 'answered'; readonly responses: readonly FunctionResponse[] }
+  | ({ readonly kind: 'update' } & ModelUpdate)
+  | { readonly kind: 'forgotten'; readonly replaces: string }
+  | { readonly kind: 'ended' };
+
+type ToldOf<Kind extends Told['kind']> = Extract<Told, { readonly kind: Kind }>;
+
+export class RecordingHost implements ToolHost {
+  readonly told: Told[] = [];
+  readonly events: ToolHost['events'] = {
+    called: (calls, { longRunningToolIds = [] }) =>
+      this.#keep({ kind: 'called', ids: calls.map(({ id }) => id), long: longRunningToolIds }),
+    responded: (responses, { actions, isPending = false }) => {
+      for (const { id, response } of responses)
+        this.#keep({ kind: 'responded', id, response, actions, isPending });
+    },
+    withdrawn: (calls) => this.#keep({ kind: 'withdrawn', ids: calls.map(({ id }) => id) }),
+    changed: (actions) => this.#keep({ kind: 'changed', actions }),
+  };
+
+  answer(responses: readonly FunctionResponse[]): void {
+    this.#keep({ kind: 'answered', responses });
+  }
+
+  update(update: ModelUpdate): void {
+    this.#keep({ kind: 'update', ...update });
+  }
+
+  forgetUpdate(replaces: string): void {
+    this.#keep({ kind: 'forgotten', replaces });
+  }
+
+  endInvocation(): void {
+    this.#keep({ kind: 'ended' });
+  }
+
+  enter(happens: () => void): void {
+    happens();
+  }
+
+  of<Kind extends Told['kind']>(kind: Kind): readonly ToldOf<Kind>[] {
+    return this.told.filter((one): one is ToldOf<Kind> => one.kind === kind);
+  }
+
+  /** The ids of each frame that the model was sent. */
+  get frames(): readonly (readonly string[])[] {
+    return this.of('answered').map(({ responses }) => responses.map(({ id }) => id));
+  }
+
+  get texts(): readonly string[] {
+    return this.of('update').map(({ text }) => text);
+  }
+
+  /** What a call was answered to the model; undefined where it was not. */
+  answerTo(id: string): JsonObject | undefined {
+    return this.of('answered')
+      .flatMap(({ responses }) => responses)
+      .find((response) => response.id === id)?.response;
+  }
+
+  /** The newest event that tells the result of a call. */
+  resultOf(id: string): JsonObject | undefined {
+    return this.of('responded').findLast((one) => one.id === id)?.response;
+  }
+
+  #keep(one: Told): void {
+    this.told.push(one);
+  }
+}
+
+/** A host and the calls of one run over work that a test makes up. */
+export function toolCalls(work: ToolWork, options: Partial<ToolCallsOptions> = {}) {
+  const host = new RecordingHost();
+  const calls = new ToolCalls({
+    host,
+    work: () => work,
+    autoExecute: true,
+    autoRespond: true,
+    responses: 'group',
+    log: new RecordingLog(),
+    ...options,
+  });
+  return { host, calls };
+}
+
+export interface StageOptions extends Partial<Omit<AgentDefinition, 'name'>> {
+  readonly isLive?: boolean;
+  readonly autoExecute?: boolean;
+  readonly autoRespond?: boolean;
+  readonly responses?: 'group' | 'each';
+  readonly state?: JsonObject;
+  /** Of a server that goes on from another one's store. */
+  readonly ledger?: MemoryLedger | undefined;
+  readonly store?: MemoryPendingCalls;
+  readonly clock?: VirtualClock;
+}
+
+export class ToolStage {
+  readonly clock: VirtualClock;
+  readonly log = new RecordingLog();
+  readonly host = new RecordingHost();
+  readonly ledger: MemoryLedger;
+  readonly store: MemoryPendingCalls;
+  readonly sideEffects: SideEffects;
+  readonly permits: Permits;
+  readonly desk: PendingDesk;
+  readonly tools: AgentTools;
+  readonly calls: ToolCalls;
+  /** Results of calls whose run was over. */
+  readonly late: { readonly callId: string; readonly outcome: CallOutcome }[] = [];
+  #count = 0;
+
+  constructor({
+    isLive = true,
+    autoExecute = true,
+    autoRespond = true,
+    responses = 'group',
+    state = {},
+    ledger = new MemoryLedger(),
+    store = new MemoryPendingCalls(),
+    clock = new VirtualClock(),
+    ...definition
+  }: StageOptions = {}) {
+    this.clock = clock;
+    this.ledger = ledger;
+    this.store = store;
+    const { log } = this;
+    const agent = defineAgent({ instruction: 'Serve.', ...definition, name: 'desk' });
+    this.sideEffects = new SideEffects({ ledger, clock, log });
+    this.permits = new Permits(agent.runConfig?.maxConcurrentTools ?? 4);
+    const { permits, sideEffects } = this;
+    const runInWorker = (): never => {
+      throw new Error('there are no workers here');
+    };
+    const handlers = new Handlers({ sideEffects, runInWorker, permits, clock, log });
+    const begin = (listener: Pick<WorkListener, 'update'>): Invocation =>
+      invocationOf({
+        runConfig: agent.runConfig ?? {},
+        state,
+        clock,
+        onFollowUp: (text) => listener.update({ text, interrupts: false }),
+      });
+    this.desk = new PendingDesk({
+      store,
+      // As the server does it: what the ledger guards may be tried again, anything else may not.
+      alone: async (call) => {
+        const called = agent.tools?.find(({ name }) => name === call.tool);
+        const mayRepeat = call.kind === 'approval' && called?.sideEffect !== undefined;
+        if (!mayRepeat && !(await this.desk.settle(call.id))) return;
+        const controller = new AbortController();
+        const scope = begin({ update() {} }).scope(controller.signal);
+        const guards = new Guards(agent, { clock, log });
+        const outcome = await outcomeOfDecision({ tool: called, call, guards, handlers, scope, controller });
+        this.late.push({ callId: call.callId, outcome });
+        if (mayRepeat) await this.desk.settle(call.id);
+      },
+      tellLate: async (call, outcome) => void this.late.push({ callId: call.callId, outcome }),
+      log,
+    });
+    let tools: AgentTools | undefined;
+    this.calls = new ToolCalls({
+      host: this.host,
+      work: (listener) => {
+        const stop = stopStreaming(agent);
+        tools = new AgentTools({
+          agent,
+          builtIn: [endCall(NO_LINE), ...(stop === undefined ? [] : [stop])],
+          identity: IDENTITY,
+          invocation: Promise.resolve(begin(listener)),
+          session: SESSION,
+          handlers,
+          desk: this.desk,
+          isLive,
+          listener,
+          clock,
+          log,
+          onClosed: () => {},
+        });
+        return tools;
+      },
+      autoExecute,
+      autoRespond,
+      responses,
+      log,
+    });
+    this.tools = tools!;
+  }
+
+  /** One message of the model, with an id for each call. */
+  send(...calls: readonly (readonly [name: string, args?: JsonObject])[]): readonly string[] {
+    const functionCalls = calls.map(([name, args = {}]): FunctionCall => {
+      this.#count += 1;
+      return { id: `c${this.#count}`, name, args };
+    });
+    void this.calls.dispatch(functionCalls);
+    return functionCalls.map(({ id }) => id);
+  }
+
+  /** Sends one call and lets happen what happens without waiting. */
+  async ask(name: string, args: JsonObject = {}): Promise<string> {
+    const [id = ''] = this.send([name, args]);
+    await settled();
+    return id;
+  }
+
+  /** Time goes by in steps, so that what a timer set off is done before the next one. */
+  async pass(ms: number): Promise<void> {
+    await settled();
+    for (let left = ms; left > 0;) {
+      const { nextTimerAtMs } = this.clock;
+      const step = nextTimerAtMs === undefined ? left : Math.min(left, nextTimerAtMs - this.clock.nowMs());
+      this.clock.advance(Math.max(0, step));
+      left -= step;
+      await settled();
+    }
+  }
+
+  /** The run is over, and what it left behind has had its time. */
+  async close(): Promise<void> {
+    const closed = this.calls.close();
+    await this.pass(5_000);
+    await closed;
+  }
+
+  get counts(): Readonly<Record<string, number>> {
+    return {
+      ...this.calls.counts(),
+      ...this.desk.counts(),
+      sideEffects: this.sideEffects.underWay,
+      waiting: this.permits.waiting,
+      timers: this.clock.pendingTimers,
+    };
+  }
+}
+
+export const NOTHING_LEFT = {
+  tools: 0,
+  pending: 0,
+  streamingTools: 0,
+  inputStreams: 0,
+  pendingCalls: 0,
+  decisions: 0,
+  sideEffects: 0,
+  waiting: 0,
+  timers: 0,
+};
+
+const NO_LINE = {
+  hangUp: () => ({ kind: 'unavailable' as const, why: 'There is no line.' }),
+  transfer: () => ({ kind: 'unavailable' as const, why: 'There is no line.' }),
+};
+
+export function invocationOf(options: Partial<InvocationOptions> & { readonly runConfig?: RunConfig } = {}) {
+  return new Invocation({
+    identity: IDENTITY,
+    runConfig: {},
+    history: [],
+    state: {},
+    artifacts: { save: () => Promise.resolve(0), load: () => Promise.resolve(undefined) },
+    memory: { remember: () => Promise.resolve(0), relate: () => Promise.resolve(false) },
+    callControl: NO_LINE,
+    clock: new VirtualClock(),
+    onFollowUp() {},
+    ...options,
+  });
+}
+
+export function tool(name: string, options: Partial<ToolDefinition> = {}): Tool {
+  return defineTool({ name, description: `Does ${name}.`, execute: () => ({ ok: name }), ...options });
+}
+
+/** What was begun has had its callbacks, and what they led to. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 6; turn += 1) await nextTurn();
+}
+
+/** A promise, and what settles it. */
+export interface Deferred<Value> {
+  readonly promise: Promise<Value>;
+  resolve(value: Value): void;
+  reject(error: unknown): void;
+}
+
+export function deferred<Value = unknown>(): Deferred<Value> {
+  let settle: Omit<Deferred<Value>, 'promise'> | undefined;
+  const promise = new Promise<Value>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  return { promise, ...settle! };
+}
