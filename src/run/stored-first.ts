@@ -192,7 +192,8 @@ export class StoredFirst {
   }
 
   #lose(eventId: string, code: string): void {
-    const item = this.#waiting.get(eventId)?.item;
+    // What the event itself says stands in front of whatever else waits for it.
+    const item = this.#waiting.get(eventId)?.[0]?.item;
     const message = 'A message of this conversation could not be stored.';
     this.#losses.push({ code, message, msg: item?.type === 'sealed' ? item.msg : undefined });
     this.#publish([{ kind: 'error', msg: `s${eventId}`, code, message, fatal: false }]);
