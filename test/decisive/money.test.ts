@@ -33,7 +33,7 @@ const quick = defineTool({
     return { status: 'approved', refund_id: `R-${deeds.length}` };
   },
 });
-const slow = new HeldTool('slow_refund', { parameters, sideEffect } as object, false);
+const slow = new HeldTool('slow_refund', { parameters, sideEffect }, false);
 const agent = desk({ tools: [quick, slow.tool] });
 
 const folder = mkdtempSync(join(tmpdir(), 'earshot-money-'));
