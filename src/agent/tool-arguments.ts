@@ -57,11 +57,13 @@ function byZod(parameters: z.ZodObject): ToolSchema {
   };
 }
 
+/** Unknown keywords stand: what one model takes in a schema, the validator need not know. Two tools may have schemas of
+ * one id. */
+const ajv = new Ajv2020({ strict: false, allErrors: true, useDefaults: true, addUsedSchema: false });
+formats.default(ajv);
+
 function byJsonSchema(parameters: JsonSchema): ToolSchema {
   if (parameters['type'] !== 'object') throw new Error('must have the type "object"');
-  // Unknown keywords stand: what one model takes in a schema, the validator need not know.
-  const ajv = new Ajv2020({ strict: false, allErrors: true, useDefaults: true });
-  formats.default(ajv);
   const schema: Record<string, unknown> = structuredClone(parameters);
   // No model takes it, and the validator knows one dialect only.
   delete schema['$schema'];

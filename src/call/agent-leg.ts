@@ -126,7 +126,7 @@ export class AgentLeg {
     if (message === undefined) return;
     if (!message.soundEnded) {
       const tail = this.#options.decimator.flush();
-      if (tail.length > 0) message.push(tail);
+      if (tail.length > 0) message.pushTail(tail);
     }
     message.endSound();
     if (message.isShown) this.#heardAtMs = this.#options.clock.nowMs();
@@ -243,7 +243,7 @@ export class AgentLeg {
   onHoldOver(): void {
     const held = this.#held;
     this.#held = [];
-    for (const message of held) this.#close(message, !message.isHeard);
+    for (const message of held) this.#close(message, !message.isHeardWhole);
   }
 
   /** The first sound of `utterance` went out. Returns the message it belongs to; a clip belongs to none. */
@@ -350,13 +350,12 @@ export class AgentLeg {
 
   #closeAll(interrupted: boolean): void {
     const open = this.#messages.slice();
-    for (const message of open)
-      this.#close(message, interrupted && !(message.hasSound && message.soundEnded && message.isHeard));
+    for (const message of open) this.#close(message, interrupted && !message.isHeardWhole);
   }
 
   #closeOldest(): void {
     const oldest = this.#messages[0];
-    if (oldest !== undefined) this.#close(oldest, !oldest.isHeard);
+    if (oldest !== undefined) this.#close(oldest, !oldest.isHeardWhole);
   }
 
   #close(message: AgentMessage, interrupted: boolean): void {

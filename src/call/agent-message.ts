@@ -28,6 +28,8 @@ export class AgentMessage implements HeardSource {
   /** Sound of the others. */
   #heardBeforeMs = 0;
   #hasSound = false;
+  /** Sound has come, and that it was all has not been said. The playout's own word would not do: it ends what it cuts. */
+  #isSoundOpen = false;
 
   constructor(options: { playout: Playout; isGreeting: boolean; isShown?: boolean }) {
     this.#playout = options.playout;
@@ -45,14 +47,22 @@ export class AgentMessage implements HeardSource {
       this.#utterances.push(utterance);
       this.#hasSound = true;
     }
+    this.#isSoundOpen = true;
+    this.isGenerated = false;
     // Words are laid over refused sound too: they were not heard.
     this.#words.addAudio(mulaw.length / MULAW_BYTES_PER_MS);
     return this.#playout.push(utterance, mulaw);
   }
 
+  /** The last of a generation's sound, which the filter held back; it is no beginning of another utterance. */
+  pushTail(mulaw: Uint8Array): void {
+    if (this.#utterances.at(-1)?.ended === false) this.push(mulaw);
+  }
+
   /** The model has generated all of the sound, for now. */
   endSound(): void {
     this.isGenerated = true;
+    this.#isSoundOpen = false;
     const utterance = this.#utterances.at(-1);
     if (utterance !== undefined) this.#playout.endUtterance(utterance);
   }
@@ -66,8 +76,9 @@ export class AgentMessage implements HeardSource {
     return this.#hasSound || (this.isShown && this.#words.text !== '');
   }
 
+  /** The model has said that no more sound follows, or none has come. */
   get soundEnded(): boolean {
-    return this.isShown ? this.isGenerated : (this.#utterances.at(-1)?.ended ?? true);
+    return this.isShown ? this.isGenerated : !this.#isSoundOpen;
   }
 
   /** Its end was refused: what is heard of it is never all of it. */
@@ -91,9 +102,15 @@ export class AgentMessage implements HeardSource {
     return this.#utterances.every((utterance) => this.#playout.heardMs(utterance) >= utterance.acceptedMs);
   }
 
+  /** It was said to its end, and heard to its end: whoever cuts in then cuts nothing. */
+  get isHeardWhole(): boolean {
+    return this.hasSound && this.soundEnded && this.isHeard;
+  }
+
   heardText(): string {
     if (this.isShown) return this.wholeText();
-    return this.hasSound ? this.#words.heardPrefix(this.heardMs()) : '';
+    const isOpen = this.#isSoundOpen || this.brokenBy !== undefined;
+    return this.hasSound ? this.#words.heardPrefix(this.heardMs(), { isOpen }) : '';
   }
 
   wholeText(): string {

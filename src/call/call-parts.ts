@@ -7,7 +7,7 @@ import type { CallTap, WebhookRequest } from '../call-tap.js';
 import { errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
-import type { LiveConnection } from '../model/live-connection.js';
+import type { LiveClose, LiveConnection } from '../model/live-connection.js';
 import { CallClock } from './call-clock.js';
 import type { SoundTee } from './caller-leg.js';
 import type { CallDeps } from './call-deps.js';
@@ -82,7 +82,11 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     onSound: (pcm16k) => functionCalls.work.onSound(pcm16k),
   };
   const conversation = makeConversation(setUp, host, { clock, run, tee });
-  const link = makeLink(setUp, host, { conversation, run });
+  const link = makeLink(setUp, host, {
+    conversation,
+    run,
+    onLost: (lost) => functionCalls.onModelLost(lost),
+  });
   const idle = makeIdleWatch(setUp, host, { clock, conversation });
   const line = new CallLine({
     callSid: identity.callSid,
@@ -185,7 +189,10 @@ function makeFunctionCalls(
     events: {
       onAgentEnds: (spoken) => host.apply({ type: 'agentEnds', spoken, heard: conversation.isSilent }),
       onAgentTransfers: () => host.apply({ type: 'agentTransfers', heard: conversation.isSilent }),
-      onInvocationEnds: () => host.apply({ type: 'invocationEnds', heard: conversation.isSilent }),
+      onInvocationEnds: () => {
+        run.endedByTool();
+        host.apply({ type: 'invocationEnds', heard: conversation.isSilent });
+      },
       whyNoTransfer: () => deps.callControl.whyNoTransfer,
     },
   });
@@ -194,7 +201,11 @@ function makeFunctionCalls(
 function makeLink(
   { identity, deps }: CallSetUp,
   host: CallHost,
-  { conversation, run }: Pick<CallParts, 'conversation' | 'run'>,
+  {
+    conversation,
+    run,
+    onLost,
+  }: Pick<CallParts, 'conversation' | 'run'> & { readonly onLost: (lost: LiveClose) => void },
 ): ModelLink {
   return new ModelLink({
     callSid: identity.callSid,
@@ -207,9 +218,10 @@ function makeLink(
         host.post({ type: 'modelFailed' });
       }),
     onGone: (lost) => {
-      conversation.detachModel(lost);
-      if (!lost) return;
+      conversation.detachModel(lost !== undefined);
+      if (lost === undefined) return;
       run.failed('model_lost', 'The connection to the model was lost.');
+      onLost(lost);
       host.post({ type: 'modelClosed' });
     },
   });

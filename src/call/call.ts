@@ -139,6 +139,11 @@ export class Call {
     return this.model?.sendImage(mimeType, image) ?? false;
   }
 
+  /** Function calls without a result, and what waits for a pause to be told. */
+  get waiting(): { readonly functionCalls: number; readonly updates: number } {
+    return this.#functionCalls.waiting;
+  }
+
   get timerCount(): number {
     return this.#timers.size;
   }

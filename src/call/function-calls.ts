@@ -9,7 +9,8 @@ import type { CallTap } from '../call-tap.js';
 import type { CallTime } from '../clock.js';
 import type { Event } from '../event/event.js';
 import type { RunEvents } from '../event/run-events.js';
-import type { FunctionCall, FunctionResponse, LiveConnection } from '../model/live-connection.js';
+import { errorText } from '../errors.js';
+import type { FunctionCall, FunctionResponse, LiveClose, LiveConnection } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
 import { END_CALL, endCall, stopStreaming } from '../tool/built-in-tools.js';
 import { ModelUpdates } from '../tool/model-updates.js';
@@ -87,8 +88,8 @@ export class FunctionCalls {
     return this.#calls.work;
   }
 
-  counts(): Readonly<Record<string, number>> {
-    return { ...this.#calls.counts(), updates: this.#updates.size };
+  get waiting(): { readonly functionCalls: number; readonly updates: number } {
+    return { functionCalls: this.#calls.open, updates: this.#updates.size };
   }
 
   /** One group of calls, in the call's mailbox. */
@@ -112,6 +113,19 @@ export class FunctionCalls {
     this.#hold();
   }
 
+  /** The model is gone, and not by our doing: what has been begun is finished first, then the author is told, once. */
+  onModelLost({ code, reason }: LiveClose): void {
+    const { agent, identity, log } = this.#options;
+    const { onDisconnect } = agent;
+    if (onDisconnect === undefined) return;
+    this.#calls
+      .idle()
+      .then(() => onDisconnect(identity, { code, reason }))
+      .catch((error: unknown) => {
+        log.error({ callSid: identity.callSid, cause: errorText(error) }, 'the agent’s onDisconnect failed');
+      });
+  }
+
   /** The caller has said or done something new. */
   onCallerTurn(): void {
     this.#calls.onCallerTurn();
@@ -120,7 +134,11 @@ export class FunctionCalls {
   /** Twice a second, and whenever a pause may have begun: what waits is told if neither side is speaking. */
   tellUpdate(): void {
     const { conversation, clock, model } = this.#options;
-    if (this.#calls.awaitsAnswer) return conversation.noteActivity();
+    if (this.#calls.awaitsAnswer) {
+      conversation.noteActivity();
+      // A model that waits for the answer takes nothing else until it has it.
+      if (model()?.capabilities.toolBehavior !== 'NON_BLOCKING') return;
+    }
     if (this.#updates.size === 0 || model() === undefined) return;
     const update = this.#updates.take(this.#isPause());
     if (update === undefined) return;

@@ -16,6 +16,7 @@ const SKEW_MAX_MS = 500;
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 const SPACE = /\s/u;
+const WORD_MAY_GO_ON = /[\p{L}\p{N}\p{M}'’-]$/u;
 
 /** Made at the first cut: it loads word lists. */
 let wordSegmenter: Intl.Segmenter | undefined;
@@ -60,12 +61,14 @@ export class HeardText {
   }
 
   /** The words wholly heard within the first `heardMs` of the sound, without trailing space: empty at 0, the whole
-   * text once all sound that has arrived is heard, and never shorter for more milliseconds. */
-  heardPrefix(heardMs: number): string {
+   * text once all sound that has arrived is heard, and never shorter for more milliseconds. `isOpen`: more was to come, so
+   * that a last word with nothing behind it may be the beginning of a longer one, and is left out. */
+  heardPrefix(heardMs: number, { isOpen = false }: { readonly isOpen?: boolean } = {}): string {
     if (!(heardMs > 0)) return '';
-    if (heardMs >= this.#audioMs) return this.#text;
-    const cut = wordCut(this.#text, Math.floor(this.#spokenAt(heardMs)));
-    return this.#text.slice(0, cut).trimEnd();
+    const isAll = heardMs >= this.#audioMs;
+    if (isAll && !isOpen) return this.#text;
+    const cut = isAll ? this.#text.length : wordCut(this.#text, Math.floor(this.#spokenAt(heardMs)));
+    return this.#text.slice(0, isOpen ? Math.min(cut, openCut(this.#text)) : cut).trimEnd();
   }
 
   /** How much of the text, in UTF-16 units, is spoken by `heardMs`. */
@@ -93,6 +96,11 @@ export class HeardText {
     }
     return Math.min(this.#passages[index]?.atMs ?? this.#audioMs, evenMs + SKEW_MAX_MS);
   }
+}
+
+/** Where the last word of `text` ends that is surely whole. */
+function openCut(text: string): number {
+  return WORD_MAY_GO_ON.test(text) ? wordCut(text, text.length - 1) : text.length;
 }
 
 /** The last place at or before `at` where a word of `text` has ended. */

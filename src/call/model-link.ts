@@ -21,8 +21,8 @@ export interface ModelLinkOptions {
   readonly log: Log;
   readonly onReady: (model: LiveConnection) => void;
   readonly onFailed: () => void;
-  /** The connection is gone; `lost` unless we closed it. */
-  readonly onGone: (lost: boolean) => void;
+  /** The connection is gone; `lost` says how, unless we closed it. */
+  readonly onGone: (lost: LiveClose | undefined) => void;
 }
 
 export interface ModelConnect {
@@ -89,7 +89,7 @@ export class ModelLink {
         'the model’s connection was lost',
       );
     }
-    onGone(!close.local);
+    onGone(close.local ? undefined : close);
   }
 
   /** The model will drop the connection soon. Moving to another one is not built yet: the drop is a lost model. */
@@ -105,7 +105,7 @@ export class ModelLink {
     const model = this.#model;
     this.#model = undefined;
     if (model === undefined) return;
-    this.#options.onGone(false);
+    this.#options.onGone(undefined);
     model.close();
   }
 }

@@ -42,7 +42,7 @@ const NOT_BUILT_YET = [
 ] as const;
 
 export function createOperationsApi(options: OperationsOptions): Router {
-  const { calls, store, decide, log } = options;
+  const { calls, store, decide, clock, log } = options;
   const api = Router();
   api.get('/healthz', (_request, response) => {
     response.json({ status: 'ok' });
@@ -74,8 +74,7 @@ export function createOperationsApi(options: OperationsOptions): Router {
     else response.status(404).json({ error: 'there is no such call in progress' });
   });
   addRunRoutes(api, options);
-  if (options.store !== undefined) {
-    const { store, clock, log } = options;
+  if (store !== undefined) {
     addSessionRoutes(api, { store, clock, log });
     addLedgerRoutes(api, { store, log });
   }

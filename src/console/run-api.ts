@@ -26,6 +26,12 @@ export type StartRun = (
   readonly sessionId: string;
   readonly broadcast: Broadcast;
   readonly outcome: Promise<unknown>;
+  /** What could not be stored, once all is over; of a message its `msg`. */
+  readonly losses: readonly {
+    readonly code: string;
+    readonly message: string;
+    readonly msg: string | undefined;
+  }[];
 }>;
 
 /** What the routes want of the runs. */
@@ -136,17 +142,27 @@ async function runStreamed(start: StartRun, request: Request, response: Response
 async function runWhole(start: StartRun, request: Request, response: Response): Promise<void> {
   const message = readMessage(request, response);
   if (message === undefined) return;
-  const { sessionId, broadcast, outcome } = await start({ ...message, mode: 'none' }, signalOf(response));
+  const { sessionId, broadcast, outcome, losses } = await start(
+    { ...message, mode: 'none' },
+    signalOf(response),
+  );
   const collector = new Collector();
   broadcast.watch(collector, { fromStart: true });
   await outcome;
   await collector.ended;
-  const { messages, tools, failure } = collector;
-  if (failure === undefined) response.json({ sessionId, messages, tools });
-  else {
-    const status = STATUS_OF[failure.code] ?? 502;
-    response.status(status).json({ sessionId, messages, tools, error: failure.message, code: failure.code });
+  // What is told here as said is found again: a message that could not be stored is not among them.
+  const isStored = ({ msg }: WholeMessage): boolean => !losses.some((loss) => loss.msg === msg);
+  const whole = { sessionId, messages: collector.messages.filter(isStored), tools: collector.tools };
+  const [loss] = losses;
+  const { failure } = collector;
+  if (failure === undefined && loss === undefined) {
+    response.json(whole);
+    return;
   }
+  const code = failure?.code ?? loss?.code ?? 'internal_error';
+  const status = failure === undefined ? 503 : (STATUS_OF[code] ?? 502);
+  const error = [failure?.message, loss?.message].filter((text) => text !== undefined).join(' ');
+  response.status(status).json({ ...whole, error, code });
 }
 
 interface WholeMessage {

@@ -126,6 +126,11 @@ export class RunEvents {
     this.stream.emit({ type: 'event', event: this.#event('model', { actions }) });
   }
 
+  /** A tool ended the run: the control event that says so, in the place of a word of the model's. */
+  endedByTool(): void {
+    this.stream.emit({ type: 'event', event: this.#event('model', { finishReason: 'END_INVOCATION' }) });
+  }
+
   /** Something went wrong. `errorMessage` is for clients too: nothing about the inside. `fatal`: the run is over because of it. */
   failed(
     errorCode: string,

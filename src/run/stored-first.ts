@@ -6,7 +6,8 @@
  * A message that is sealed without a delta, such as a typed question, has no place on the page until it is stored, and what
  * comes behind it may not be told before. The store is nearly always quicker than the model. Where it is not, what waits for
  * such a message waits STORE_PLACE_WAIT_MS at most, and PLACE_HELD_MAX items of it: then the message gets its place by one
- * delta with its whole text, all behind it is told, and its sealing frame follows when it is stored. So nothing stays in here
+ * delta with its whole text, all behind it is told, and its sealing frame follows when it is stored. One that is not at the store,
+ * because what is in front of it in the history is still being said, gets its place at once. So nothing stays in here
  * but that, sealing frames, and frames of committed events; these are as many as the store's queue and the places of
  * `SpokenOrder` hold. Each item is looked at when it comes, when it is told, and when its event is stored.
  */
@@ -29,6 +30,14 @@ export interface StoredFirstOptions {
   readonly onTold?: (item: RunItem) => void;
   /** Told of what no frame could be made of. It is left out; what stands around it is told. */
   readonly onFault: (error: unknown) => void;
+}
+
+/** What was given up, and what was to be told of it. */
+export interface Loss {
+  readonly code: string;
+  readonly message: string;
+  /** The message that it is, if it is one. */
+  readonly msg: string | undefined;
 }
 
 /** What an item comes to. */
@@ -63,6 +72,7 @@ export class StoredFirst {
   #silence: Timer | undefined;
   #isSilenceTold = false;
   #isOver = false;
+  readonly #losses: Loss[] = [];
   #allTold: () => void = () => {};
   /** Resolves when the run is over, and all of it is stored or given up, and told. */
   readonly told = new Promise<void>((resolve) => {
@@ -77,6 +87,11 @@ export class StoredFirst {
   /** The agent's message that has begun and is not sealed. */
   get openMsg(): string | undefined {
     return this.#happenings.openMsg;
+  }
+
+  /** All that was given up until now, in order. */
+  get losses(): readonly Loss[] {
+    return this.#losses;
   }
 
   /** Items that were heard and are not told. */
@@ -170,10 +185,18 @@ export class StoredFirst {
       this.#silence?.cancel();
       this.#silence = undefined;
       this.#watchSilence();
-      if (!outcome.stored) this.#publish([lost(event.id, outcome.error.code)]);
+      if (!outcome.stored) this.#lose(event.id, outcome.error.code);
       this.#release(event.id);
       this.#advance();
     });
+  }
+
+  #lose(eventId: string, code: string): void {
+    // What the event itself says stands in front of whatever else waits for it.
+    const item = this.#waiting.get(eventId)?.[0]?.item;
+    const message = 'A message of this conversation could not be stored.';
+    this.#losses.push({ code, message, msg: item?.type === 'sealed' ? item.msg : undefined });
+    this.#publish([{ kind: 'error', msg: `s${eventId}`, code, message, fatal: false }]);
   }
 
   /** Moves the line on as far as it goes, and sees to it that nothing is held in it for long. */
@@ -194,12 +217,13 @@ export class StoredFirst {
     this.#advance();
   }
 
-  /** Up to a message without a place that waits for the store; without patience, for as long as something is held, such a
+  /** Up to a message without a place that the store has and has not stored; without patience, for as long as something is held, such a
    * message gets its place. */
   #move(isPatient: boolean): void {
     for (let [next] = this.#line; next !== undefined; [next] = this.#line) {
-      const isPlaceless = next.waitsFor !== undefined && next.place !== undefined;
-      if (isPlaceless && (isPatient || this.#held === 0)) return;
+      const { waitsFor } = next;
+      const isPlaceless = waitsFor !== undefined && next.place !== undefined;
+      if (isPlaceless && (isPatient || this.#held === 0) && this.#appending.has(waitsFor)) return;
       this.#line.shift();
       next.isInLine = false;
       if (isPlaceless && next.place !== undefined) this.#publish([next.place]);
@@ -243,8 +267,3 @@ const LATE: Happening = {
   message: 'This conversation is not being stored at the moment; it goes on.',
   fatal: false,
 };
-
-function lost(eventId: string, code: string): Happening {
-  const message = 'A message of this conversation could not be stored.';
-  return { kind: 'error', msg: `s${eventId}`, code, message, fatal: false };
-}

@@ -27,6 +27,8 @@ export interface TextRunOptions {
     functionCalls: readonly FunctionCall[],
     parts: readonly TextPart[],
   ) => Promise<{ readonly responses: readonly FunctionResponse[]; readonly isOver: boolean }>;
+  /** Nothing is carried out any more: what was begun is told as it is. Does not throw. */
+  readonly close: () => Promise<void>;
   readonly limits?: CostLimits | undefined;
   readonly generate: GenerateText;
   readonly events: RunEvents;
@@ -52,7 +54,7 @@ const FAILED_FINISHES = new Set([
 const USER_MSG = 'm1';
 const AGENT_MSG = 'm2';
 
-/** Runs to its end; whoever carries the run says `over` then. Never rejects. */
+/** Runs to its end; the stream's last item is `over`. Never rejects. */
 export async function runText(options: TextRunOptions, signal: AbortSignal): Promise<TextOutcome> {
   const { events, message } = options;
   events.opened(USER_MSG, 'user');
@@ -65,11 +67,13 @@ export async function runText(options: TextRunOptions, signal: AbortSignal): Pro
     answer.fail(code, text);
     return 'error';
   });
+  await options.close();
+  events.over(streamOutcome(outcome, signal));
   return outcome;
 }
 
 /** Whoever left, or stopped the server, has disconnected it; nothing interrupts an answer that is read. */
-export function streamOutcome(outcome: TextOutcome, signal: AbortSignal): StreamOutcome {
+function streamOutcome(outcome: TextOutcome, signal: AbortSignal): StreamOutcome {
   if (outcome !== 'stopped') return outcome;
   return signal.reason === OVERDUE ? 'error' : 'disconnected';
 }

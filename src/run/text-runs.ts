@@ -20,10 +20,10 @@ import type { SessionKey, Store } from '../store/store.js';
 import { Broadcast } from '../wire/broadcast.js';
 import { historyMessages } from './run-happenings.js';
 import { RunMetrics } from './run-metrics.js';
-import { StoredFirst } from './stored-first.js';
+import { type Loss, StoredFirst } from './stored-first.js';
 import { declarationOf } from '../tool/agent-tools.js';
 import type { ToolRuns } from '../tool/tool-runs.js';
-import { OVERDUE, runText, streamOutcome, type TextOutcome } from './text-run.js';
+import { OVERDUE, runText, type TextOutcome } from './text-run.js';
 import { TextTools } from './text-tools.js';
 
 export interface TextRunRequest {
@@ -40,6 +40,8 @@ export interface StartedTextRun {
   readonly broadcast: Broadcast;
   /** Resolves when all is stored and told. */
   readonly outcome: Promise<TextOutcome>;
+  /** What could not be stored, complete once `outcome` has resolved. */
+  readonly losses: readonly Loss[];
 }
 
 export interface TextRunsOptions {
@@ -67,6 +69,7 @@ interface RunningText {
   readonly history: readonly Event[];
   readonly request: TextRunRequest;
   readonly broadcast: Broadcast;
+  readonly losses: Loss[];
 }
 
 export class TextRuns {
@@ -125,7 +128,9 @@ export class TextRuns {
       const stored = await store.getSession(session, HISTORY_READ);
       const broadcast = new Broadcast({ clock, stored: historyMessages(stored?.events ?? []) });
       const history = stored?.events ?? [];
-      const running = { session, invocationId, events, metrics, instruction, history, request, broadcast };
+      const losses: Loss[] = [];
+      const about = { session, invocationId, instruction, history, request };
+      const running = { ...about, events, metrics, broadcast, losses };
       // An error in here would be a fault of ours: it ends this run, and nothing else of the server.
       const outcome = this.#run(running, controller.signal)
         .catch((error: unknown): TextOutcome => {
@@ -135,7 +140,7 @@ export class TextRuns {
           return 'error';
         })
         .finally(release);
-      return { sessionId: session.id, broadcast, outcome };
+      return { sessionId: session.id, broadcast, outcome, losses };
     } catch (error) {
       release();
       events.over('error');
@@ -185,11 +190,10 @@ export class TextRuns {
   readonly #onFault = (error: unknown): void =>
     this.#options.log.error({ cause: errorText(error) }, 'a listener of a text run failed');
 
-  async #run(
-    { session, invocationId, events, metrics, instruction, history, request, broadcast }: RunningText,
-    signal: AbortSignal,
-  ): Promise<TextOutcome> {
+  async #run(running: RunningText, signal: AbortSignal): Promise<TextOutcome> {
     const { agent, generate, writer, clock, log } = this.#options;
+    const { session, invocationId, events, metrics, instruction, history, request, broadcast, losses } =
+      running;
     const { message } = request;
     const append = (event: Event) => writer.append(session, event);
     const onTold = (item: RunItem): void => metrics.told(item);
@@ -213,6 +217,7 @@ export class TextRuns {
         message,
         functionDeclarations: (agent.tools ?? []).map(declarationOf),
         answer: (calls, parts) => tools.answer(calls, parts),
+        close: () => tools.close(),
         limits: agent.runConfig?.limits,
         generate,
         events,
@@ -220,9 +225,8 @@ export class TextRuns {
       signal,
     );
     signal.removeEventListener('abort', stopTools);
-    await tools.close();
-    events.over(streamOutcome(outcome, signal));
     await teller.told;
+    losses.push(...teller.losses);
     if (outcome === 'stopped') {
       const msg = teller.openMsg ?? 'stopped';
       broadcast.publish({ kind: 'error', msg, ...whyStopped(signal), fatal: true });

@@ -34,6 +34,7 @@ export class TextTools {
           log.info({ chars: text.length }, 'a tool of a run in text has more to say: nobody hears it'),
         forgetUpdate: () => {},
         endInvocation: () => {
+          events.endedByTool();
           this.#isOver = true;
         },
         enter: (happens) => happens(),
@@ -67,6 +68,8 @@ export class TextTools {
     functionCalls: readonly FunctionCall[],
     parts: readonly TextPart[],
   ): Promise<{ readonly responses: readonly FunctionResponse[]; readonly isOver: boolean }> {
+    // Each request is answered by itself: an id that comes again is another call.
+    this.#calls.forgetIds();
     const responses = await this.#calls.dispatch(functionCalls, parts);
     return { responses: this.#isAnswered ? responses : [], isOver: this.#isOver };
   }

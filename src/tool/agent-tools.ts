@@ -21,7 +21,7 @@ import type { PendingDesk } from './pending-desk.js';
 import { StreamingTools } from './streaming-tools.js';
 import { errorResponse, isError, type Response } from './tool-result.js';
 import type { CallOutcome, CallRef, ToolWork, WorkCall, WorkListener } from './tool-work.js';
-import { withinTime } from './within-time.js';
+import { ignoreRejection, withinTime } from './within-time.js';
 
 export interface AgentToolsOptions {
   readonly agent: Agent;
@@ -353,8 +353,7 @@ export class AgentTools implements ToolWork {
 function approvalOf(tool: Tool, args: unknown, ctx: ToolContext): boolean {
   const needed: unknown = tool.approval(args, ctx);
   if (typeof needed === 'boolean') return needed;
-  // A promise may fail, with nobody there to hear it.
-  Promise.resolve(needed).catch(() => {});
+  ignoreRejection(needed);
   throw new TypeError('it must answer true or false at once');
 }
 

@@ -11,6 +11,7 @@ import { LEDGER_SETTLE_PAUSE_MS, LEDGER_SETTLE_TRIES, SIDE_EFFECT_KEY_MAX_CHARS 
 import type { Log } from '../observe/log.js';
 import type { Ledger, LedgerClaim } from '../store/ledger.js';
 import type { SessionKey } from '../store/store.js';
+import { ignoreRejection } from './within-time.js';
 import { errorResponse, isError, isObject, type Response, responseOf } from './tool-result.js';
 
 export interface Deed {
@@ -163,9 +164,11 @@ function refused(tool: string, why: string): Response {
 /** Throws what the author's functions throw, and what is wrong with what they return. */
 function claimOf({ session, tool, sideEffect, args, ctx, callId, guards, approvedBy }: Deed): LedgerClaim {
   const key: unknown = sideEffect.key(args, ctx);
+  ignoreRejection(key);
   if (typeof key !== 'string' || key === '' || key.length > SIDE_EFFECT_KEY_MAX_CHARS)
     throw new TypeError(`its sideEffect.key is not text of 1 to ${SIDE_EFFECT_KEY_MAX_CHARS} characters`);
   const amount = sideEffect.amount?.(args, ctx);
+  ignoreRejection(amount);
   if (amount !== undefined && !(Number.isSafeInteger(amount.amountMinor) && amount.amountMinor > 0))
     throw new TypeError('its amount is not a whole number above 0');
   return {

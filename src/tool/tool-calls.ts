@@ -119,6 +119,11 @@ export class ToolCalls {
     return { tools: this.#open.size, ...this.#work.counts() };
   }
 
+  /** Calls without a result. */
+  get open(): number {
+    return this.#open.size;
+  }
+
   /** One message of the model. Resolves with every answer when the last is given. */
   async dispatch(
     functionCalls: readonly FunctionCall[],
@@ -142,6 +147,11 @@ export class ToolCalls {
     });
     for (const call of calls) this.#carryOut(call, group);
     return group.done;
+  }
+
+  /** Resolves when nothing is being carried out any more, or the run is over. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.#open.values()].map(({ group }) => group.done));
   }
 
   /** The model does not want them any more. What they have done by then is told when it is known. */

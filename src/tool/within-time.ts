@@ -38,6 +38,11 @@ export function withinTime<Value>(
   });
 }
 
+/** For what should be no promise: one that fails, with nobody there to hear it, would end the process. */
+export function ignoreRejection(value: unknown): void {
+  Promise.resolve(value).catch(() => {});
+}
+
 function asError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(errorText(reason));
 }

@@ -200,6 +200,16 @@ describe('the arguments of a JSON schema', () => {
     expect(args).toEqual({ when: '2026-01-02' });
   });
 
+  it('may have an id that another tool’s have, too', () => {
+    const withId = { $id: 'https://example.com/order', type: 'object', required: ['a'] };
+    defineTool({ ...plain, parameters: { ...withId, required: ['b'] } });
+    expect(errorOf(defineTool({ ...plain, parameters: withId }), {})).toContain('a: ');
+    const broken = { ...withId, properties: { a: { type: 'text' } } };
+    const refused = (): unknown => defineTool({ ...plain, parameters: broken });
+    expect(refused).toThrow('invalid');
+    expect(refused).toThrow('invalid');
+  });
+
   it('are refused by field and never by value', () => {
     const secret = '4111111111111111';
     const args = { 'a/b': 4_111_111, inner: { n: secret }, colour: secret, when: secret, more: secret };

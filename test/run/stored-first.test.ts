@@ -281,15 +281,39 @@ describe('what comes behind a message that nobody has seen, while the store does
     rig.events.delta('m3', 'model', 'Three.');
     rig.type('m4', 'Four.');
     rig.clock.advance(STORE_PLACE_WAIT_MS);
-    expect(await rig.told()).toEqual(['ready', 'delta m1 One.', 'delta m2 Two.', 'delta m3 Three.']);
+    expect(await rig.told()).toEqual([
+      'ready',
+      'delta m1 One.',
+      'delta m2 Two.',
+      'delta m3 Three.',
+      'delta m4 Four.',
+    ]);
     while (rig.appends > 0) await rig.settle();
     rig.events.sealed('m3', 'model', 'Three.', false);
     while (rig.appends > 0) await rig.settle();
-    expect((await rig.told()).slice(4)).toEqual([
+    expect((await rig.told()).slice(5)).toEqual([
       'done m1 One.',
       'done m2 Two.',
-      'done m4 Four.',
       'done m3 Three.',
+      'done m4 Four.',
+    ]);
+  });
+
+  it('has its own place at once where it stands behind a message that is still being said', async () => {
+    const rig = new Rig();
+    rig.events.opened('m1', 'model');
+    rig.events.delta('m1', 'model', 'Good day');
+    for (const at of [2, 3, 4]) rig.type(`m${at}`, `Line ${at}.`);
+    const shown = ['delta m1 Good day', 'delta m2 Line 2.', 'delta m3 Line 3.', 'delta m4 Line 4.'];
+    expect(await rig.told()).toEqual(shown);
+    expect(rig.appends).toBe(0);
+    rig.events.sealed('m1', 'model', 'Good', true);
+    while (rig.appends > 0) await rig.settle();
+    expect((await rig.told()).slice(4)).toEqual([
+      'flush m1 Good',
+      'done m2 Line 2.',
+      'done m3 Line 3.',
+      'done m4 Line 4.',
     ]);
   });
 });

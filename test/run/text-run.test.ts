@@ -59,6 +59,7 @@ async function run(
         events.responded(responses);
         return { responses, isOver: false };
       },
+      close: async () => {},
       generate: async function* (request) {
         requests.push({ ...request, contents: structuredClone<TextRequest['contents']>(request.contents) });
         for (const piece of rounds[requests.length - 1] ?? []) {
@@ -71,7 +72,6 @@ async function run(
     },
     signal ?? controller.signal,
   );
-  events.over();
   return { outcome, items, committed, requests };
 }
 

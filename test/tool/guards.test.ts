@@ -212,7 +212,8 @@ describe('arguments', () => {
     const args = { amount: 500, nested: { deep: 'original' } };
     void stage.calls.dispatch([{ id: 'x', name: 'pay', args }]);
     await settled();
-    expect(seen).toEqual(Array(2).fill({ amount: 5, nested: { deep: 'changed' } }));
+    const changed = { amount: 5, nested: { deep: 'changed' } };
+    expect(seen).toEqual([changed, changed]);
     expect(args).toEqual({ amount: 500, nested: { deep: 'original' } });
   });
 

@@ -198,13 +198,13 @@ export class ToolStage {
       store,
       // As the server does it: what the ledger guards may be tried again, anything else may not.
       alone: async (call) => {
-        const tool = agent.tools?.find(({ name }) => name === call.tool);
-        const mayRepeat = call.kind === 'approval' && tool?.sideEffect !== undefined;
+        const called = agent.tools?.find(({ name }) => name === call.tool);
+        const mayRepeat = call.kind === 'approval' && called?.sideEffect !== undefined;
         if (!mayRepeat && !(await this.desk.settle(call.id))) return;
         const controller = new AbortController();
         const scope = begin({ update() {} }).scope(controller.signal);
         const guards = new Guards(agent, { clock, log });
-        const outcome = await outcomeOfDecision({ tool, call, guards, handlers, scope, controller });
+        const outcome = await outcomeOfDecision({ tool: called, call, guards, handlers, scope, controller });
         this.late.push({ callId: call.callId, outcome });
         if (mayRepeat) await this.desk.settle(call.id);
       },

@@ -1,0 +1,404 @@
+import { describe, expect, it } from 'vitest';
+import { NothingDone } from '../../src/agent/tool.js';
+import { deferred, NOTHING_LEFT, settled, tool, ToolStage, type Deferred } from './tool-stage.js';
+
+const sideEffect = {
+  key: ({ order_id: order }: { readonly order_id?: unknown }) => `refund:${String(order)}`,
+};
+const never = (): Promise<never> => new Promise(() => {});
+
+describe('handlers', () => {
+  it('run side by side: three that need each other finish', async () => {
+    const barrier: (() => void)[] = [];
+    const meet = tool('meet', {
+      execute: () =>
+        new Promise<string>((resolve) => {
+          barrier.push(() => resolve('met'));
+          if (barrier.length === 3) for (const go of barrier) go();
+        }),
+    });
+    const stage = new ToolStage({ tools: [meet] });
+    stage.send(['meet'], ['meet'], ['meet']);
+    await settled();
+    expect(stage.host.frames).toEqual([['c1', 'c2', 'c3']]);
+  });
+
+  it.each([
+    [undefined, 4],
+    [3, 3],
+    [1, 1],
+  ])('run as many at once as the agent allows (%j): six at %i', async (maxConcurrentTools, peak) => {
+    let now = 0;
+    let most = 0;
+    const stage: ToolStage = new ToolStage({
+      tools: [
+        tool('slow', {
+          async execute() {
+            now += 1;
+            most = Math.max(most, now);
+            await new Promise<void>((resolve) => void stage.clock.setTimer(300, resolve));
+            now -= 1;
+            if (most > 0) throw new Error('a permit is free on failure, too');
+          },
+        }),
+      ],
+      ...(maxConcurrentTools !== undefined && { runConfig: { maxConcurrentTools } }),
+    });
+    const ids = stage.send(...Array.from({ length: 6 }, () => ['slow'] as const));
+    await stage.pass(300 * Math.ceil(6 / peak));
+    expect(most).toBe(peak);
+    expect(stage.host.frames).toEqual([ids]);
+    expect(stage.counts).toEqual(NOTHING_LEFT);
+  });
+
+  it('that throw whatever are an error of theirs alone', async () => {
+    const stage = new ToolStage({
+      tools: [
+        tool('throws', {
+          execute: () => {
+            throw new Error('the order system is away');
+          },
+        }),
+        tool('odd', { execute: () => Promise.reject(Object.create(null) as Error) }),
+        tool('fine'),
+      ],
+    });
+    stage.send(['throws'], ['odd'], ['fine']);
+    await settled();
+    expect(stage.host.of('answered')[0]?.responses.map(({ response }) => response)).toEqual([
+      { error: 'the order system is away' },
+      { error: 'what was thrown has no text' },
+      { ok: 'fine' },
+    ]);
+    expect(stage.log.publicText).not.toContain('order system');
+  });
+
+  it('that return a generator without being one are an error, not an empty result', async () => {
+    async function* values() {
+      yield await Promise.resolve(1);
+    }
+    const stage = new ToolStage({ tools: [tool('watch', { execute: () => values() })] });
+    const id = await stage.ask('watch');
+    expect(stage.host.answerTo(id)).toEqual({ error: expect.stringContaining('async function*') });
+  });
+
+  it('are given up when their time is up, are told so, and are told of when they are done after all', async () => {
+    const work = deferred();
+    const reasons: unknown[] = [];
+    const slow = tool('slow', {
+      timeoutMs: 500,
+      execute(_args, { signal }) {
+        signal.addEventListener('abort', () => reasons.push((signal.reason as Error).message));
+        return work.promise;
+      },
+    });
+    const stage = new ToolStage({ tools: [slow], afterTool: ({ result }) => ({ ...result, seen: true }) });
+    const id = await stage.ask('slow');
+    await stage.pass(499);
+    expect(stage.host.frames).toEqual([]);
+    await stage.pass(1);
+    expect(stage.host.answerTo(id)).toEqual({
+      error: expect.stringContaining('more than 0.5 s'),
+      seen: true,
+    });
+    expect(reasons).toEqual(['it took more than 0.5 s']);
+    work.resolve({ refund_id: 'R-1' });
+    await settled();
+    expect(stage.host.texts).toEqual([
+      'slow was given up, but has been carried out after all. Its result: {"refund_id":"R-1","seen":true}',
+    ]);
+    await stage.close();
+    expect(stage.counts).toEqual(NOTHING_LEFT);
+  });
+
+  it('that never end keep their permits, and who waits for one does not wait for ever', async () => {
+    let runs = 0;
+    const stage = new ToolStage({
+      tools: [
+        tool('hang', { timeoutMs: 100, execute: never }),
+        tool('quick', { timeoutMs: 1_000, execute: () => (runs += 1) }),
+      ],
+      runConfig: { maxConcurrentTools: 1 },
+    });
+    await stage.ask('hang');
+    const id = await stage.ask('quick');
+    await stage.pass(1_000);
+    expect(stage.host.answerTo(id)).toEqual({ error: expect.stringContaining('too many others') });
+    expect(runs).toBe(0);
+    expect(stage.counts).toEqual(NOTHING_LEFT);
+  });
+
+  it('that are withdrawn while they wait are not begun', async () => {
+    let runs = 0;
+    const first = deferred();
+    const stage = new ToolStage({
+      tools: [tool('one', { execute: () => first.promise }), tool('two', { execute: () => (runs += 1) })],
+      runConfig: { maxConcurrentTools: 1 },
+    });
+    const [one = '', two = ''] = stage.send(['one'], ['two']);
+    await settled();
+    stage.calls.withdraw([two]);
+    await settled();
+    first.resolve('done');
+    await settled();
+    expect(runs).toBe(0);
+    expect(stage.host.frames).toEqual([[one]]);
+    expect(stage.host.resultOf(two)).toEqual({ error: 'two was not begun: the call was withdrawn.' });
+    expect(stage.counts).toEqual(NOTHING_LEFT);
+  });
+
+  it('that are long do not keep the quick from running', async () => {
+    const stage = new ToolStage({
+      tools: [tool('long', { longRunning: true, execute: never }), tool('quick')],
+      runConfig: { maxConcurrentTools: 1 },
+    });
+    await stage.ask('long');
+    const id = await stage.ask('quick');
+    expect(stage.host.answerTo(id)).toEqual({ ok: 'quick' });
+    await stage.close();
+    expect(stage.counts).toEqual(NOTHING_LEFT);
+  });
+});
+
+describe('a side effect', () => {
+  function refunds(
+    execute: (args: Readonly<Record<string, unknown>>) => unknown,
+    ledger = undefined as ToolStage['ledger'] | undefined,
+  ) {
+    let deeds = 0;
+    const refund = tool('refund', {
+      timeoutMs: 500,
+      sideEffect,
+      execute(args) {
+        deeds += 1;
+        return execute(args);
+      },
+    });
+    const stage = new ToolStage({ tools: [refund], ...(ledger !== undefined && { ledger }) });
+    return { stage, deeds: () => deeds };
+  }
+  const ORDER = { order_id: 'A-1' };
+  const KEY = 'refund:A-1';
+
+  it('is done once; a repeat has the same answer, another server’s too', async () => {
+    const { stage, deeds } = refunds(() => ({ refund_id: 'R-1' }));
+    const one = await stage.ask('refund', ORDER);
+    const two = await stage.ask('refund', ORDER);
+    const other = refunds(() => ({ refund_id: 'R-2' }), stage.ledger);
+    const three = await other.stage.ask('refund', ORDER);
+    expect(deeds() + other.deeds()).toBe(1);
+    for (const answer of [
+      stage.host.answerTo(one),
+      stage.host.answerTo(two),
+      other.stage.host.answerTo(three),
+    ])
+      expect(answer).toEqual({ refund_id: 'R-1' });
+    expect(stage.ledger.stateOf(KEY)).toBe('done');
+  });
+
+  it('that is under way is waited for by a repeat', async () => {
+    const work = deferred();
+    const { stage, deeds } = refunds(() => work.promise);
+    stage.send(['refund', ORDER], ['refund', ORDER]);
+    await settled();
+    work.resolve({ refund_id: 'R-1' });
+    await settled();
+    expect(deeds()).toBe(1);
+    expect([stage.host.answerTo('c1'), stage.host.answerTo('c2')]).toEqual([
+      { refund_id: 'R-1' },
+      { refund_id: 'R-1' },
+    ]);
+  });
+
+  it('that is done after its time still settles the ledger', async () => {
+    const work = deferred();
+    const { stage, deeds } = refunds(() => work.promise);
+    await stage.ask('refund', ORDER);
+    await stage.pass(500);
+    expect(stage.ledger.stateOf(KEY)).toBe('open');
+    work.resolve({ refund_id: 'R-1' });
+    await settled();
+    expect(stage.ledger.stateOf(KEY)).toBe('done');
+    const again = await stage.ask('refund', ORDER);
+    expect(stage.host.answerTo(again)).toEqual({ refund_id: 'R-1' });
+    expect(deeds()).toBe(1);
+  });
+
+  it('that is done after the hang-up still settles the ledger', async () => {
+    const work = deferred();
+    const { stage } = refunds(() => work.promise);
+    await stage.ask('refund', ORDER);
+    await stage.close();
+    expect(stage.host.resultOf('c1')).toEqual({ error: 'The conversation ended before it was done.' });
+    work.resolve({ refund_id: 'R-1' });
+    await settled();
+    expect(stage.ledger.stateOf(KEY)).toBe('done');
+    expect(stage.host.texts).toEqual([]);
+    expect(stage.counts).toEqual(NOTHING_LEFT);
+  });
+
+  it('that was withdrawn and is done all the same is told to the model', async () => {
+    const work = deferred();
+    const { stage } = refunds(() => work.promise);
+    const id = await stage.ask('refund', ORDER);
+    stage.calls.withdraw([id]);
+    await settled();
+    work.resolve({ refund_id: 'R-1' });
+    await settled();
+    expect(stage.host.frames).toEqual([]);
+    expect(stage.host.texts).toEqual([
+      expect.stringContaining('carried out after all. Its result: {"refund_id":"R-1"}'),
+    ]);
+  });
+
+  it.each([
+    ['throws NothingDone', () => Promise.reject(new NothingDone('the card was declined'))],
+    ['answers with an error', () => ({ error: 'the card was declined' })],
+  ])('that %s may be tried again', async (_what, execute) => {
+    const { stage, deeds } = refunds(execute);
+    const one = await stage.ask('refund', ORDER);
+    expect(stage.host.answerTo(one)).toEqual({ error: 'the card was declined' });
+    expect(stage.ledger.stateOf(KEY)).toBeUndefined();
+    await stage.ask('refund', ORDER);
+    expect(deeds()).toBe(2);
+  });
+
+  it('that throws stays open, and a repeat is refused', async () => {
+    const { stage, deeds } = refunds(() => {
+      throw new Error('the connection was reset');
+    });
+    const one = await stage.ask('refund', ORDER);
+    const two = await stage.ask('refund', ORDER);
+    expect(stage.host.answerTo(one)).toEqual({ error: expect.stringMatching(/reset.*a person has to look/) });
+    expect(stage.host.answerTo(two)).toEqual({
+      error: expect.stringMatching(/^refund was refused: .*not known/),
+    });
+    expect(deeds()).toBe(1);
+    expect(stage.ledger.stateOf(KEY)).toBe('open');
+  });
+
+  const cycle: Record<string, unknown> = {};
+  cycle['self'] = cycle;
+  it.each([
+    ['cannot be told as JSON', { amount: 10n }],
+    ['is a cycle', cycle],
+    ['is too long', { text: 'x'.repeat(70_000) }],
+    ['says that there was no error', { error: null, refund_id: 'R-1' }],
+    ['says error: false', { error: false, refund_id: 'R-1' }],
+    ['is nothing', undefined],
+  ])('whose result %s was done all the same, and is not done again', async (_what, value) => {
+    const { stage, deeds } = refunds(() => value);
+    const one = await stage.ask('refund', ORDER);
+    stage.calls.onCallerTurn();
+    const two = await stage.ask('refund', ORDER);
+    expect(deeds()).toBe(1);
+    expect(stage.ledger.stateOf(KEY)).toBe('done');
+    expect(stage.host.answerTo(two)).toEqual(stage.host.answerTo(one));
+  });
+
+  it.each(['before', 'after'] as const)('is not done where the ledger fails %s the claim', async (fault) => {
+    const { stage, deeds } = refunds(() => ({}));
+    stage.ledger.faults.push(fault);
+    const id = await stage.ask('refund', ORDER);
+    expect(deeds()).toBe(0);
+    expect(stage.host.answerTo(id)).toEqual({ error: 'refund was refused: the ledger cannot be reached.' });
+  });
+
+  it('whose result cannot be kept is answered, and stays open so that a repeat is refused', async () => {
+    const { stage, deeds } = refunds(() => ({ refund_id: 'R-1' }));
+    stage.ledger.faults.push('none', ...Array<'before'>(5).fill('before'));
+    await stage.ask('refund', ORDER);
+    await stage.pass(10_000);
+    const two = await stage.ask('refund', ORDER);
+    expect(deeds()).toBe(1);
+    expect(stage.host.answerTo(two)).toEqual({ error: expect.stringContaining('refused') });
+    expect(stage.counts).toEqual(NOTHING_LEFT);
+  });
+
+  it('whose result is kept at the third try is done', async () => {
+    const { stage } = refunds(() => ({ refund_id: 'R-1' }));
+    stage.ledger.faults.push('none', 'before', 'after');
+    const id = await stage.ask('refund', ORDER);
+    await stage.pass(2_000);
+    expect(stage.ledger.stateOf(KEY)).toBe('done');
+    expect(stage.host.answerTo(id)).toBeDefined();
+  });
+
+  it('that was withdrawn before it was begun leaves nothing open', async () => {
+    const { stage, deeds } = refunds(() => ({ refund_id: 'R-1' }));
+    const gate: Deferred<void> = deferred();
+    stage.ledger.gate = gate.promise;
+    const id = await stage.ask('refund', ORDER);
+    stage.calls.withdraw([id]);
+    await settled();
+    gate.resolve();
+    await settled();
+    expect(deeds()).toBe(0);
+    expect(stage.ledger.stateOf(KEY)).toBeUndefined();
+  });
+
+  it('that was withdrawn before it was begun is done for whoever waits for it', async () => {
+    const { stage, deeds } = refunds(() => ({ refund_id: 'R-1' }));
+    const gate: Deferred<void> = deferred();
+    stage.ledger.gate = gate.promise;
+    const one = await stage.ask('refund', ORDER);
+    const two = await stage.ask('refund', ORDER);
+    stage.calls.withdraw([one]);
+    gate.resolve();
+    await settled();
+    expect(deeds()).toBe(1);
+    expect(stage.host.answerTo(two)).toEqual({ refund_id: 'R-1' });
+  });
+
+  it.each([
+    ['no text', () => 5 as never],
+    ['empty', () => ''],
+    ['too long', () => 'x'.repeat(501)],
+    ['a promise', () => Promise.reject(new Error('asynchronous')) as never],
+    [
+      'not there',
+      () => {
+        throw new Error('the order is not known');
+      },
+    ],
+  ])('whose key is %s is refused', async (_what, key) => {
+    let deeds = 0;
+    const stage = new ToolStage({
+      tools: [tool('refund', { sideEffect: { key }, execute: () => (deeds += 1) })],
+    });
+    const id = await stage.ask('refund');
+    expect(stage.host.answerTo(id)).toEqual({ error: expect.stringMatching(/^refund was refused: /) });
+    expect(deeds).toBe(0);
+  });
+
+  it('moves no more than its account allows, and no odd amounts', async () => {
+    const limits = { account: 'A-1', currency: 'USD', limitMinor: 1_000 };
+    const pay = tool('pay', {
+      sideEffect: {
+        key: (args) => String(args['key']),
+        amount: (args) => ({ ...limits, amountMinor: args['amount'] as number }),
+      },
+      execute: ({ key }) => ({ paid: key }),
+    });
+    const stage = new ToolStage({ tools: [pay] });
+    const answers: unknown[] = [];
+    for (const [key, amount] of [
+      ['a', 600],
+      ['b', 600],
+      ['c', 400],
+      ['d', 0.5],
+      ['e', -1],
+      ['f', '5'],
+    ] as const)
+      answers.push(stage.host.answerTo(await stage.ask('pay', { key, amount })));
+    const odd = { error: expect.stringContaining('not a whole number above 0') as unknown };
+    expect(answers).toEqual([
+      { paid: 'a' },
+      { error: expect.stringContaining('limit') },
+      { paid: 'c' },
+      odd,
+      odd,
+      odd,
+    ]);
+  });
+});

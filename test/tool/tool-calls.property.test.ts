@@ -1,0 +1,261 @@
+/**
+ * Ten thousand runs of an agent's tools, each a seeded order of calls, endings, withdrawals, interruptions, decisions,
+ * passing time and a hang-up at any point. Whatever the order, nothing is left, and each call has its answer or none.
+ */
+import { describe, expect, it } from 'vitest';
+import { definePlugin } from '../../src/agent/plugin.js';
+import { NothingDone, type Tool } from '../../src/agent/tool.js';
+import { Chance, fuzzCount, fuzzedAtLeast, FUZZ_SEED } from '../fuzz/seed.js';
+import { deferred, NOTHING_LEFT, tool, ToolStage, type Deferred } from './tool-stage.js';
+
+const RUNS = 10_000;
+const STEPS_MAX = 24;
+
+/** Microtasks for what was begun; a turn of the event loop only where a part of it waits for one. */
+async function rest(turns = 1): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) {
+    await new Promise(setImmediate);
+  }
+}
+
+interface Work {
+  readonly signal: AbortSignal;
+  readonly deferred: Deferred<unknown>;
+}
+
+/** Tools that end when the test says so, or never, or only when they are told to stop. */
+function toolsOf(world: () => Pick<Run, 'open' | 'chance'>): readonly Tool[] {
+  const begin = (signal: AbortSignal): Promise<unknown> => {
+    const { open, chance } = world();
+    const work = { signal, deferred: deferred() };
+    open.push(work);
+    if (chance.once(2))
+      signal.addEventListener('abort', () => work.deferred.reject(new Error('stopped')), { once: true });
+    return work.deferred.promise;
+  };
+  async function* values(
+    args: Readonly<Record<string, unknown>>,
+    { signal }: { readonly signal: AbortSignal },
+  ) {
+    try {
+      for (;;) yield await begin(signal);
+    } finally {
+      if (args['symbol'] === 'B') await begin(signal);
+    }
+  }
+  const wait = { execute: (_args: unknown, { signal }: { readonly signal: AbortSignal }) => begin(signal) };
+  return [
+    tool('quick', { execute: ({ value }) => value }),
+    tool('slow', { ...wait, timeoutMs: 5_000 }),
+    tool('refund', { ...wait, timeoutMs: 5_000, sideEffect: { key: ({ key }) => String(key) } }),
+    tool('approved', { ...wait, timeoutMs: 5_000, approval: true }),
+    tool('approved_refund', { ...wait, approval: true, sideEffect: { key: ({ key }) => String(key) } }),
+    tool('long', { ...wait, longRunning: true }),
+    tool('monitor', { execute: values }),
+    tool('listen', { execute: values, inputStream: true }),
+    tool('guarded', wait),
+    tool('sharing', {
+      execute: (_args, { shared, signal }) =>
+        world().chance.once(2) ? shared.waitFor('key') : begin(signal).then(() => shared.set('key', 1)),
+    }),
+  ];
+}
+
+/** Made once: checking a definition takes longer than a run. */
+let current: Run;
+const TOOLS = toolsOf(() => current);
+
+const NAMES =
+  'quick slow slow refund approved approved_refund long monitor listen guarded sharing stop_streaming end_call nope'.split(
+    ' ',
+  );
+
+class Run {
+  readonly chance: Chance;
+  readonly open: Work[] = [];
+  readonly stage: ToolStage;
+  readonly sent: string[] = [];
+  /** Of guards that hang until the test lets them go. */
+  readonly guards: Deferred<unknown>[] = [];
+
+  constructor(seed: number) {
+    this.chance = new Chance(seed);
+    const guard = (): unknown => {
+      if (!this.chance.once(3)) return undefined;
+      const held = deferred();
+      this.guards.push(held);
+      return held.promise;
+    };
+    const responses = this.chance.once(4) ? 'each' : 'group';
+    this.stage = new ToolStage({
+      tools: TOOLS,
+      plugins: [
+        definePlugin({
+          name: 'gate',
+          beforeTool: ({ tool: name }) => (name === 'guarded' ? guard() : undefined),
+          afterTool: ({ tool: name }) => (name === 'guarded' ? guard() : undefined),
+        }),
+      ],
+      runConfig: { maxConcurrentTools: 1 + this.chance.below(4) },
+      responses,
+    });
+  }
+
+  async play(): Promise<void> {
+    const steps = this.chance.below(STEPS_MAX);
+    for (let step = 0; step < steps; step += 1) {
+      this.step();
+      if (!this.chance.once(3)) await rest();
+    }
+    const closed = this.stage.calls.close();
+    // The rest of the world goes on while and after the run ends.
+    for (let late = this.chance.below(4); late > 0; late -= 1) this.step();
+    await this.end();
+    await closed;
+  }
+
+  /** What never ends by itself has ended, and every timer has had its time. */
+  async end(): Promise<void> {
+    for (let quiet = 0; quiet < 3; quiet += 1) {
+      await rest();
+      const { nextTimerAtMs } = this.stage.clock;
+      if (this.open.length + this.guards.length > 0 || nextTimerAtMs !== undefined) quiet = 0;
+      for (const work of this.open.splice(0)) this.settle(work);
+      for (const held of this.guards.splice(0)) held.resolve(null);
+      if (nextTimerAtMs !== undefined) this.stage.clock.advance(nextTimerAtMs - this.stage.clock.nowMs());
+    }
+  }
+
+  step(): void {
+    const { chance, stage } = this;
+    const at = chance.below(20);
+    if (at < 6) this.send();
+    else if (at < 11) {
+      const [work] = this.open.splice(chance.below(this.open.length + 1), 1);
+      if (work !== undefined) this.settle(work);
+    } else if (at < 13) stage.calls.withdraw([this.sent, this.sent].map((ids) => this.pick(ids)));
+    else if (at < 14) stage.calls.onCallerTurn();
+    else if (at < 16) void this.decide();
+    else if (at < 17)
+      this.guards.splice(chance.below(this.guards.length + 1), 1)[0]?.resolve(chance.once(2) ? 'no' : null);
+    else if (at < 18) stage.tools.onSound(new Uint8Array(640));
+    else if (at < 19) stage.ledger.faults.push(chance.pick(['none', 'before', 'after']));
+    else stage.clock.advance(chance.pick([10, 500, 3_000, 6_000]));
+  }
+
+  send(): void {
+    const { chance } = this;
+    const calls = Array.from({ length: 1 + chance.below(3) }, () => {
+      const args = {
+        value: chance.pick(['ok', '', null]),
+        key: chance.pick(['a', 'b']),
+        symbol: chance.pick(['A', 'B']),
+        function_name: chance.pick(['monitor', 'listen', 'nope']),
+      };
+      const id = chance.once(12) ? this.pick(this.sent) : `c${this.sent.length}`;
+      if (!this.sent.includes(id)) this.sent.push(id);
+      return { id, name: chance.pick(NAMES), args };
+    });
+    void this.stage.calls.dispatch(calls);
+  }
+
+  async decide(): Promise<void> {
+    const { store, desk } = this.stage;
+    const id = this.pick([...store.rows.keys()]);
+    await desk.decide(id, { decision: this.chance.pick(['approve', 'deny']), by: 'Ada' });
+  }
+
+  settle({ deferred: work }: Work): void {
+    const at = this.chance.below(6);
+    if (at === 0) work.reject(new Error('it broke'));
+    else if (at === 1) work.reject(new NothingDone('declined'));
+    else work.resolve(at === 2 ? undefined : at === 3 ? '' : { ok: true });
+  }
+
+  pick(ids: readonly string[]): string {
+    return ids.length === 0 ? 'c0' : this.chance.pick(ids);
+  }
+}
+
+const seen = { answered: 0, withdrawn: 0, leftAtHangUp: 0, settledLate: 0, streamed: 0 };
+
+function check({ stage }: Run): void {
+  expect(stage.counts).toEqual(NOTHING_LEFT);
+  const { told, frames } = stage.host;
+  const calledAt = new Map<string, number>();
+  const withdrawnAt = new Map<string, number>();
+  const responses = new Map<string, { pending: number; final: number }>();
+  const answered = new Map<string, number>();
+  for (const [at, one] of told.entries()) {
+    if (one.kind === 'called')
+      for (const id of one.ids) {
+        expect(calledAt.has(id)).toBe(false);
+        calledAt.set(id, at);
+      }
+    if (one.kind === 'withdrawn') for (const id of one.ids) withdrawnAt.set(id, at);
+    if (one.kind === 'responded') {
+      expect(calledAt.get(one.id)).toBeLessThan(at);
+      const so = responses.get(one.id) ?? { pending: 0, final: 0 };
+      // What is settled was pending before, and only once.
+      if (one.isPending) expect(so).toEqual({ pending: 0, final: 0 });
+      so[one.isPending ? 'pending' : 'final'] += 1;
+      responses.set(one.id, so);
+    }
+    if (one.kind === 'answered')
+      for (const { id } of one.responses) {
+        expect(withdrawnAt.has(id)).toBe(false);
+        expect(responses.has(id)).toBe(true);
+        answered.set(id, (answered.get(id) ?? 0) + 1);
+      }
+  }
+  for (const id of calledAt.keys()) {
+    const { pending = 0, final = 0 } = responses.get(id) ?? {};
+    expect(pending + final).toBeGreaterThan(0);
+    expect(final).toBeLessThanOrEqual(1);
+    if (withdrawnAt.has(id)) continue;
+    const isCut = told.some(
+      (one) => one.kind === 'responded' && one.id === id && one.response['error'] === CUT,
+    );
+    const times = answered.get(id) ?? 0;
+    expect(times).toBeLessThanOrEqual(1);
+    if (times === 0 && !isCut) seen.leftAtHangUp += 1;
+    if (pending + final > 1) seen.settledLate += 1;
+  }
+  seen.answered += frames.flat().length;
+  seen.withdrawn += withdrawnAt.size;
+  seen.streamed += stage.host.of('update').filter(({ replaces }) => replaces !== undefined).length;
+  // The late ones are told somewhere, once.
+  const late = stage.late.map(({ callId }) => callId);
+  expect(new Set(late).size).toBe(late.length);
+  for (const id of late) expect(responses.get(id)?.final ?? 0).toBe(0);
+}
+
+const CUT = 'The conversation ended before it was done.';
+
+describe('any order of calls, completions, withdrawals, interruptions, decisions and hang-ups', () => {
+  const runs = fuzzCount(RUNS);
+  const slices = 10;
+
+  it.each(Array.from({ length: slices }, (_, index) => index))(
+    'leaves nothing behind and answers each call once (slice %i)',
+    async (slice) => {
+      for (let index = slice; index < runs; index += slices) {
+        const seed = (FUZZ_SEED + index * 7_919) | 0;
+        const run = new Run(seed);
+        current = run;
+        try {
+          await run.play();
+          check(run);
+        } catch (error) {
+          throw new Error(`seed ${seed}: ${(error as Error).message}`, { cause: error });
+        }
+      }
+      expect(seen.answered).toBeGreaterThan(0);
+    },
+    120_000,
+  );
+
+  it('has come upon all of it', () => {
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(fuzzedAtLeast(100));
+  });
+});

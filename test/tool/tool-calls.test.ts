@@ -1,0 +1,311 @@
+import { describe, expect, it } from 'vitest';
+import { NO_ACTIONS } from '../../src/event/event.js';
+import type { FunctionCall } from '../../src/model/live-connection.js';
+import { canonicalJson } from '../../src/tool/canonical-json.js';
+import { TOOL_CALLS_OPEN_MAX } from '../../src/tool-limits.js';
+import type { CallOutcome, ToolWork } from '../../src/tool/tool-work.js';
+import { deferred, settled, tool, toolCalls, ToolStage, NOTHING_LEFT } from './tool-stage.js';
+
+const call = (id: string, name = 'slow', args = {}): FunctionCall => ({ id, name, args });
+const done = (response: CallOutcome['response'], more: Partial<CallOutcome> = {}): CallOutcome => ({
+  kind: 'done',
+  response,
+  actions: NO_ACTIONS,
+  ran: true,
+  endInvocation: false,
+  ...more,
+});
+
+/** Work that ends when the test says so. */
+class OpenWork implements ToolWork {
+  readonly open = new Map<string, (outcome: CallOutcome) => void>();
+  readonly signals = new Map<string, AbortSignal>();
+  readonly wantsSound = false;
+  isClosed = false;
+
+  carryOut({ id }: { readonly id: string }, signal: AbortSignal): Promise<CallOutcome> {
+    const work = deferred<CallOutcome>();
+    this.open.set(id, (outcome) => work.resolve(outcome));
+    this.signals.set(id, signal);
+    return work.promise;
+  }
+
+  async end(id: string, outcome: CallOutcome): Promise<void> {
+    this.open.get(id)?.(outcome);
+    await settled();
+  }
+
+  isLongRunning(name: string): boolean {
+    return name === 'long';
+  }
+
+  onSound(): void {}
+  onImage(): void {}
+  counts(): Readonly<Record<string, number>> {
+    return {};
+  }
+
+  close(): Promise<void> {
+    this.isClosed = true;
+    return Promise.resolve();
+  }
+}
+
+describe('the calls of a run', () => {
+  it('of one message are one event, then a response as each ends, and one frame when the last has', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    const answers = calls.dispatch([call('c1'), call('c2'), call('c3', 'long')]);
+    await work.end('c2', done({ n: 2 }));
+    await work.end('c1', done({ n: 1 }));
+    expect(calls.counts()).toEqual({ tools: 1 });
+    await work.end('c3', done({ n: 3 }));
+    expect(host.told).toMatchObject([
+      { kind: 'called', ids: ['c1', 'c2', 'c3'], long: ['c3'] },
+      { kind: 'responded', id: 'c2', isPending: false },
+      { kind: 'responded', id: 'c1' },
+      { kind: 'responded', id: 'c3' },
+      {
+        kind: 'answered',
+        responses: [{ id: 'c1' }, { id: 'c2' }, { id: 'c3', name: 'long', response: { n: 3 } }],
+      },
+    ]);
+    expect((await answers).map(({ id }) => id)).toEqual(['c1', 'c2', 'c3']);
+  });
+
+  it('of two messages do not wait for one another', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1'), call('c2')]);
+    void calls.dispatch([call('c3')]);
+    await work.end('c3', done({}));
+    await work.end('c2', done({}));
+    await work.end('c1', done({}));
+    expect(host.frames).toEqual([['c3'], ['c1', 'c2']]);
+  });
+
+  it('are answered one by one where that is wanted', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work, { responses: 'each' });
+    void calls.dispatch([call('c1'), call('c2')]);
+    await work.end('c2', done({}));
+    await work.end('c1', done({}));
+    expect(host.frames).toEqual([['c2'], ['c1']]);
+  });
+
+  it.each(['pending', 'streaming'] as const)('that are %s are answered at once', async (kind) => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1'), call('c2')]);
+    await work.end('c2', done({ status: kind }, { kind }));
+    expect(host.frames).toEqual([['c2']]);
+    expect(host.of('responded')[0]?.isPending).toBe(kind === 'pending');
+    await work.end('c1', done({}));
+    expect(host.frames).toEqual([['c2'], ['c1']]);
+  });
+
+  it('are told only, where nothing is to be carried out', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work, { autoExecute: false });
+    expect(await calls.dispatch([call('c1')])).toEqual([]);
+    expect(host.told.map(({ kind }) => kind)).toEqual(['called']);
+    expect(work.open.size).toBe(0);
+  });
+
+  it('are carried out and told, but not to the model, where that is not wanted', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work, { autoRespond: false });
+    const answers = calls.dispatch([call('c1')]);
+    expect(calls.awaitsAnswer).toBe(false);
+    await work.end('c1', done({ n: 1 }));
+    expect(host.told.map(({ kind }) => kind)).toEqual(['called', 'responded']);
+    expect(await answers).toHaveLength(1);
+  });
+
+  it('that come twice are run once', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1'), call('c1')]);
+    void calls.dispatch([call('c1')]);
+    await work.end('c1', done({}));
+    expect(await calls.dispatch([call('c1')])).toEqual([]);
+    expect(host.of('called')).toHaveLength(1);
+    expect(host.frames).toEqual([['c1']]);
+  });
+
+  it('above the bound are answered with an error, the others not harmed', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    const ids = Array.from({ length: TOOL_CALLS_OPEN_MAX + 1 }, (_, index) => `c${index}`);
+    void calls.dispatch(ids.map((id) => call(id)));
+    expect(work.open.size).toBe(TOOL_CALLS_OPEN_MAX);
+    for (const id of ids) await work.end(id, done({}));
+    expect(host.frames).toEqual([ids]);
+    expect(host.answerTo(ids.at(-1)!)).toEqual({ error: expect.stringContaining('too many calls') });
+    expect(calls.counts()).toEqual({ tools: 0 });
+  });
+
+  it('end the conversation once the result is told', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1')]);
+    await work.end('c1', done({}, { endInvocation: true }));
+    expect(host.told.map(({ kind }) => kind)).toEqual(['called', 'responded', 'answered', 'ended']);
+  });
+});
+
+describe('calls that the model withdraws', () => {
+  it('are stopped and not answered, while the others are', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1'), call('c2')]);
+    calls.withdraw(['c1', 'unknown']);
+    calls.withdraw(['c1']);
+    expect(work.signals.get('c1')?.aborted).toBe(true);
+    expect(work.signals.get('c2')?.aborted).toBe(false);
+    await work.end('c2', done({}));
+    expect(host.frames).toEqual([['c2']]);
+    await work.end('c1', done({ error: 'stopped' }));
+    expect(host.frames).toEqual([['c2']]);
+    expect(host.resultOf('c1')).toEqual({ error: 'stopped' });
+    expect(host.of('withdrawn')).toEqual([{ kind: 'withdrawn', ids: ['c1'] }]);
+    expect(host.texts).toEqual([]);
+    expect(calls.counts()).toEqual({ tools: 0 });
+  });
+
+  it('are told later if they were carried out all the same, and not if they were not begun', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1', 'refund'), call('c2')]);
+    calls.withdraw(['c1', 'c2']);
+    await work.end('c1', done({ refund_id: 'R-1' }));
+    await work.end('c2', done({ status: 'denied' }, { ran: false }));
+    expect(host.texts).toEqual([expect.stringMatching(/^refund was withdrawn, .*"refund_id":"R-1"/)]);
+    expect(host.frames).toEqual([]);
+  });
+
+  it('after they were answered change nothing', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1')]);
+    await work.end('c1', done({}));
+    calls.withdraw(['c1']);
+    expect(host.of('withdrawn')).toEqual([]);
+  });
+
+  it('complete the frame of the others when they are what it waited for', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    const answers = calls.dispatch([call('c1'), call('c2')]);
+    await work.end('c1', done({}));
+    calls.withdraw(['c2']);
+    expect(host.frames).toEqual([['c1']]);
+    expect(await answers).toHaveLength(1);
+  });
+});
+
+describe('a call that had nothing to report', () => {
+  it.each([
+    ['empty text', ''],
+    ['null', null],
+    ['nothing', undefined],
+    ['an empty object', {}],
+  ])('but %s is not run again in the same turn of the caller', async (_what, value) => {
+    let runs = 0;
+    const note = tool('note', {
+      parameters: { type: 'object', properties: {} },
+      execute: () => {
+        runs += 1;
+        return value;
+      },
+    });
+    const stage = new ToolStage({ tools: [note] });
+    await stage.ask('note', { a: 1, b: { c: 1, d: 2 } });
+    const again = await stage.ask('note', { b: { d: 2, c: 1 }, a: 1 });
+    const third = await stage.ask('note', { a: 1, b: { c: 1, d: 2 } });
+    expect(runs).toBe(1);
+    for (const id of [again, third])
+      expect(stage.host.answerTo(id)).toMatchObject({ status: 'done', retryable: false });
+    await stage.ask('note', { a: 2 });
+    expect(runs).toBe(2);
+    stage.calls.onCallerTurn();
+    await stage.ask('note', { a: 1, b: { c: 1, d: 2 } });
+    expect(runs).toBe(3);
+    expect(stage.counts).toEqual(NOTHING_LEFT);
+  });
+
+  it.each([[0], [false], [[]], ['text'], [{ a: null }]])('is not one that returns %j', async (value) => {
+    let runs = 0;
+    const ask = tool('ask', {
+      execute: () => {
+        runs += 1;
+        return value;
+      },
+    });
+    const stage = new ToolStage({ tools: [ask] });
+    await stage.ask('ask');
+    await stage.ask('ask');
+    expect(runs).toBe(2);
+  });
+});
+
+describe('the end of a run', () => {
+  it('tells each open call as such, answers nothing more, and lets nothing follow', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    const answers = calls.dispatch([call('c1'), call('c2'), call('c3')]);
+    await work.end('c1', done({ n: 1 }));
+    calls.withdraw(['c3']);
+    await calls.close();
+    const told = host.told.length;
+    expect(host.resultOf('c2')).toEqual({ error: 'The conversation ended before it was done.' });
+    expect(host.resultOf('c3')).toEqual({ error: 'The conversation ended before it was done.' });
+    expect(host.frames).toEqual([]);
+    expect(work.signals.get('c2')?.aborted).toBe(true);
+    expect(work.isClosed).toBe(true);
+    // Whoever waits for the answers, as text runs do, does not wait for ever.
+    expect(await answers).toHaveLength(1);
+    await work.end('c2', done({ n: 2 }, { endInvocation: true }));
+    calls.withdraw(['c2']);
+    expect(await calls.dispatch([call('c4')])).toEqual([]);
+    await calls.close();
+    expect(host.told).toHaveLength(told);
+    expect(calls.counts()).toEqual({ tools: 0 });
+  });
+
+  it('with every kind of call in flight leaves nothing', async () => {
+    const never = (): Promise<never> => new Promise(() => {});
+    const stage = new ToolStage({
+      tools: [
+        tool('slow', { execute: never }),
+        tool('long', { longRunning: true, execute: never }),
+        tool('approved', { approval: true }),
+        tool('refund', { sideEffect: { key: () => 'k' }, execute: never }),
+        tool('watch', {
+          inputStream: true,
+          async *execute() {
+            yield await never();
+          },
+        }),
+        tool('waits', { execute: (_args, { shared }) => shared.waitFor('key') }),
+        tool('guarded'),
+      ],
+      beforeTool: ({ tool: name }) => (name === 'guarded' ? never() : undefined),
+      runConfig: { maxConcurrentTools: 3 },
+    });
+    const names = ['slow', 'long', 'approved', 'refund', 'watch', 'waits', 'guarded', 'slow'] as const;
+    stage.send(...names.map((name) => [name] as const));
+    await stage.pass(100);
+    expect(stage.counts).toMatchObject({ tools: 5, pending: 2, streamingTools: 1, waiting: 1 });
+    await stage.close();
+    // The ledger's entry stays open until the handler ends, which it never does.
+    expect(stage.counts).toEqual({ ...NOTHING_LEFT, sideEffects: 1 });
+    expect(new Set(stage.host.of('responded').map(({ id }) => id)).size).toBe(8);
+  });
+});
+
+it('values are equal by their JSON in whatever order their keys stand', () => {
+  const value = { b: [{ d: 1, c: null }], a: { z: 1, y: 2 } };
+  expect(canonicalJson(value)).toBe('{"a":{"y":2,"z":1},"b":[{"c":null,"d":1}]}');
+  expect(canonicalJson(JSON.parse('{"__proto__":1,"a":2}'))).toBe('{"__proto__":1,"a":2}');
+});
