@@ -59,7 +59,7 @@ class MonitorCall {
     await this.rig.turns();
     const answer = (id: string) => this.model.responses.filter((response) => response.id === id);
     const answers = functionCalls.map(({ id }) => answer(id));
-    expect(answers.map(({ length }) => length)).toEqual(calls.map(() => 1));
+    if (answers.some(({ length }) => length !== 1)) throw new Error('a call was not answered once');
     return answers.map(([first]) => first!.response);
   }
 
@@ -201,7 +201,7 @@ function counting(name: string, seen: number[], inputStream?: true): Tool {
       const at = seen.push(0) - 1;
       try {
         if (frames === undefined) await waitForEnd(signal);
-        else for await (const _frame of frames) seen[at]! += 1;
+        else for await (const frame of frames) seen[at]! += frame.data.length / 640;
       } finally {
         ended.push(name);
       }

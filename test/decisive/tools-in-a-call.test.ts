@@ -87,7 +87,7 @@ const forever = defineTool({
   description: 'Streams for ever.',
   inputStream: true,
   async *execute(_args, { inputStream, signal }) {
-    for await (const _frame of inputStream ?? []) if (signal.aborted) return;
+    for await (const frame of inputStream ?? []) if (signal.aborted || frame.data.length === 0) return;
     yield* [];
   },
 });

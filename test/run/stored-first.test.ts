@@ -153,6 +153,20 @@ describe('what is told of a run', () => {
     expect(await rig.told()).toEqual(['tool c1 running', 'delta m1 Let me see', 'tool c2 running']);
   });
 
+  it('has no function withdrawn that is not told yet', async () => {
+    const rig = new Rig();
+    rig.events.called([
+      { id: 'c1', name: 'look' },
+      { id: 'c2', name: 'look' },
+    ]);
+    rig.events.withdrawn([{ id: 'c1', name: 'look' }]);
+    expect(await rig.told()).toEqual([]);
+    await rig.settle();
+    expect(await rig.told()).toEqual(['tool c1 running', 'tool c2 running', 'tool c1 cancelled']);
+    rig.events.withdrawn([{ id: 'c2', name: 'look' }]);
+    expect((await rig.told()).at(-1)).toBe('tool c2 cancelled');
+  });
+
   it('closes a message with the failure that ends it, and never stores that message', async () => {
     const rig = new Rig();
     rig.events.opened('m1', 'model');
