@@ -53,7 +53,7 @@ function stageOf(make: (stage: Stage) => readonly ReturnType<typeof tool>[]): To
   return stage;
 }
 
-const streaming = (execute: Execute, name = 'watch') => tool(name, { execute: execute as never });
+const streaming = (execute: Execute, name = 'watch') => tool(name, { execute });
 
 describe('a streaming tool', () => {
   it('is not there before it is called, and answered at once then, in a frame of its own', async () => {
@@ -248,7 +248,7 @@ describe('a streaming tool that is called twice', () => {
       runs += 1;
       yield await new Promise(() => {});
     };
-    const stage = new ToolStage({ tools: [tool('watch', { parameters, execute: execute as never })] });
+    const stage = new ToolStage({ tools: [tool('watch', { parameters, execute })] });
     await stage.ask('watch', { a: 1, b: { c: 1, d: 2 } });
     const id = await stage.ask('watch', { b: { d: 2, c: 1 }, a: 1 });
     expect(stage.host.answerTo(id)).toMatchObject({ status: 'running' });

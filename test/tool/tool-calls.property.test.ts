@@ -75,6 +75,10 @@ class Run {
   readonly open: Work[] = [];
   readonly stage: ToolStage;
   readonly sent: string[] = [];
+  /** How much had been told when the connection to the model was lost, each time. */
+  readonly lostAt: number[] = [];
+  firstOfConnection = 0;
+  readonly isEach: boolean;
   /** Of guards that hang until the test lets them go. */
   readonly guards: Deferred<unknown>[] = [];
 
@@ -86,7 +90,7 @@ class Run {
       this.guards.push(held);
       return held.promise;
     };
-    const responses = this.chance.once(4) ? 'each' : 'group';
+    this.isEach = this.chance.once(4);
     this.stage = new ToolStage({
       tools: TOOLS,
       plugins: [
@@ -97,7 +101,7 @@ class Run {
         }),
       ],
       runConfig: { maxConcurrentTools: 1 + this.chance.below(4) },
-      responses,
+      responses: this.isEach ? 'each' : 'group',
     });
   }
 
@@ -128,7 +132,7 @@ class Run {
 
   step(): void {
     const { chance, stage } = this;
-    const at = chance.below(20);
+    const at = chance.below(21);
     if (at < 6) this.send();
     else if (at < 11) {
       const [work] = this.open.splice(chance.below(this.open.length + 1), 1);
@@ -140,7 +144,8 @@ class Run {
       this.guards.splice(chance.below(this.guards.length + 1), 1)[0]?.resolve(chance.once(2) ? 'no' : null);
     else if (at < 18) stage.tools.onSound(new Uint8Array(640));
     else if (at < 19) stage.ledger.faults.push(chance.pick(['none', 'before', 'after']));
-    else stage.clock.advance(chance.pick([10, 500, 3_000, 6_000]));
+    else if (at < 20) stage.clock.advance(chance.pick([10, 500, 3_000, 6_000]));
+    else this.reconnect();
   }
 
   send(): void {
@@ -152,11 +157,23 @@ class Run {
         symbol: chance.pick(['A', 'B']),
         function_name: chance.pick(['monitor', 'listen', 'nope']),
       };
-      const id = chance.once(12) ? this.pick(this.sent) : `c${this.sent.length}`;
+      const id = chance.once(12) ? this.pick(this.current) : `c${this.sent.length}`;
       if (!this.sent.includes(id)) this.sent.push(id);
       return { id, name: chance.pick(NAMES), args };
     });
     void this.stage.calls.dispatch(calls);
+  }
+
+  /** The model’s connection was replaced: those that are open are not answered on the new one. */
+  reconnect(): void {
+    this.stage.calls.forgetIds();
+    this.lostAt.push(this.stage.host.told.length);
+    this.firstOfConnection = this.sent.length;
+  }
+
+  /** Ids of this connection: those of another one mean another call. */
+  get current(): readonly string[] {
+    return this.sent.slice(this.firstOfConnection);
   }
 
   async decide(): Promise<void> {
@@ -173,24 +190,30 @@ class Run {
   }
 
   pick(ids: readonly string[]): string {
-    return ids.length === 0 ? 'c0' : this.chance.pick(ids);
+    return ids.length === 0 ? `c${this.sent.length}` : this.chance.pick(ids);
   }
 }
 
-const seen = { answered: 0, withdrawn: 0, leftAtHangUp: 0, settledLate: 0, streamed: 0 };
+const seen = { answered: 0, withdrawn: 0, cut: 0, former: 0, settledLate: 0, streamed: 0 };
 
-function check({ stage }: Run): void {
+function check({ stage, isEach, lostAt }: Run): void {
   expect(stage.counts).toEqual(NOTHING_LEFT);
   const { told, frames } = stage.host;
   const calledAt = new Map<string, number>();
   const withdrawnAt = new Map<string, number>();
   const responses = new Map<string, { pending: number; final: number }>();
   const answered = new Map<string, number>();
+  const groupOf = new Map<string, readonly string[]>();
+  const cut = new Set<string>();
+  /** Whether the connection was lost after the call came, and before so much had been told. */
+  const isFormer = (id: string, at = Infinity): boolean =>
+    lostAt.some((lost) => lost > (calledAt.get(id) ?? 0) && lost <= at);
   for (const [at, one] of told.entries()) {
     if (one.kind === 'called')
       for (const id of one.ids) {
         expect(calledAt.has(id)).toBe(false);
         calledAt.set(id, at);
+        groupOf.set(id, one.ids);
       }
     if (one.kind === 'withdrawn') for (const id of one.ids) withdrawnAt.set(id, at);
     if (one.kind === 'responded') {
@@ -200,11 +223,13 @@ function check({ stage }: Run): void {
       if (one.isPending) expect(so).toEqual({ pending: 0, final: 0 });
       so[one.isPending ? 'pending' : 'final'] += 1;
       responses.set(one.id, so);
+      if (one.response['error'] === CUT) cut.add(one.id);
     }
     if (one.kind === 'answered')
       for (const { id } of one.responses) {
         expect(withdrawnAt.has(id)).toBe(false);
         expect(responses.has(id)).toBe(true);
+        expect(isFormer(id, at)).toBe(false);
         answered.set(id, (answered.get(id) ?? 0) + 1);
       }
   }
@@ -212,14 +237,15 @@ function check({ stage }: Run): void {
     const { pending = 0, final = 0 } = responses.get(id) ?? {};
     expect(pending + final).toBeGreaterThan(0);
     expect(final).toBeLessThanOrEqual(1);
-    if (withdrawnAt.has(id)) continue;
-    const isCut = told.some(
-      (one) => one.kind === 'responded' && one.id === id && one.response['error'] === CUT,
-    );
-    const times = answered.get(id) ?? 0;
-    expect(times).toBeLessThanOrEqual(1);
-    if (times === 0 && !isCut) seen.leftAtHangUp += 1;
     if (pending + final > 1) seen.settledLate += 1;
+    if (withdrawnAt.has(id)) continue;
+    // Answered exactly once, unless the run or the connection ended before the last call of its frame.
+    const isLost = cut.has(id) || (!isEach && groupOf.get(id)?.some((other) => cut.has(other)) === true);
+    const times = answered.get(id) ?? 0;
+    if (cut.has(id)) seen.cut += 1;
+    if (isFormer(id)) seen.former += 1;
+    if (isLost || isFormer(id)) expect(times).toBeLessThanOrEqual(1);
+    else expect(times).toBe(1);
   }
   seen.answered += frames.flat().length;
   seen.withdrawn += withdrawnAt.size;
