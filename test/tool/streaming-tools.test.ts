@@ -3,7 +3,15 @@ import { definePlugin } from '../../src/agent/plugin.js';
 import type { ToolContext } from '../../src/agent/tool-context.js';
 import { sleep } from '../../src/clock.js';
 import { STREAMING_STOP_MAX_MS } from '../../src/tool-limits.js';
-import { deferred, NOTHING_LEFT, settled, tool, ToolStage, type Deferred } from './tool-stage.js';
+import {
+  deferred,
+  NOTHING_LEFT,
+  NOTHING_OPEN,
+  settled,
+  tool,
+  ToolStage,
+  type Deferred,
+} from './tool-stage.js';
 
 type Stage = () => ToolStage;
 type Execute = (args: Readonly<Record<string, unknown>>, ctx: ToolContext) => unknown;
@@ -59,7 +67,8 @@ describe('a streaming tool', () => {
   it('is not there before it is called, and answered at once then, in a frame of its own', async () => {
     const slow = deferred();
     const stage = stageOf((of) => [monitorStock(of), tool('slow', { execute: () => slow.promise })]);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    await settled();
+    expect(stage.counts).toEqual(NOTHING_OPEN);
     const [monitor = '', other = ''] = stage.send(['monitor_stock_price', { stock_symbol: 'XYZ' }], ['slow']);
     await settled();
     expect(stage.host.frames).toEqual([[monitor]]);
@@ -94,7 +103,7 @@ describe('a streaming tool', () => {
         .every(({ replaces, interrupts }) => replaces === 'monitor_stock_price' && !interrupts),
     ).toBe(true);
     expect(ended).toEqual(['XYZ']);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
     expect(stage.host.of('forgotten')).toEqual([]);
   });
 
@@ -141,7 +150,7 @@ describe('a streaming tool', () => {
     expect(stage.host.texts).toEqual(['watch reports: first', 'watch has failed and is over.']);
     expect(JSON.stringify(stage.log.lines)).toContain('the feed');
     expect(stage.log.publicText).not.toContain('the feed');
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it.each([
@@ -205,7 +214,7 @@ describe('a streaming tool', () => {
     const id = await stage.ask('watch');
     expect(JSON.stringify(stage.host.answerTo(id))).toContain(why);
     expect(runs).toBe(0);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('is refused where its rule wants an approval', async () => {
@@ -226,7 +235,7 @@ describe('a streaming tool', () => {
     const stage = new ToolStage({ tools: [tool('listen', { inputStream: true, execute: () => 'text' })] });
     await stage.ask('listen');
     expect(stage.host.texts).toEqual(['listen has failed and is over.']);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('takes no permit', async () => {
@@ -413,7 +422,7 @@ describe('a streaming tool at its end', () => {
     expect(stage.host.answerTo(id)).toBeUndefined();
     await stage.pass(1);
     expect(stage.host.answerTo(id)).toMatchObject({ status: 'stopped' });
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
     expect(() => {
       kept!.state['late'] = true;
     }).toThrow('the call is over');
@@ -441,7 +450,7 @@ describe('a streaming tool at its end', () => {
     const id = await stage.ask('stop_streaming', { function_name: 'watch' });
     expect(stage.host.answerTo(id)).toMatchObject({ status: 'stopped' });
     expect(stage.host.texts).toEqual([]);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('that never waits lets others have their turn, and can be stopped', async () => {
@@ -459,7 +468,7 @@ describe('a streaming tool at its end', () => {
     const after = yields;
     await settled();
     expect(yields).toBe(after);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('is stopped with the run: its finally has run within a second, and nothing more is told', async () => {

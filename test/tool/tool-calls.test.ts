@@ -4,7 +4,7 @@ import type { FunctionCall } from '../../src/model/live-connection.js';
 import { canonicalJson } from '../../src/tool/canonical-json.js';
 import { TOOL_CALLS_OPEN_MAX } from '../../src/tool-limits.js';
 import type { CallOutcome, ToolWork, WorkListener } from '../../src/tool/tool-work.js';
-import { deferred, settled, tool, toolCalls, ToolStage, NOTHING_LEFT } from './tool-stage.js';
+import { deferred, settled, tool, toolCalls, ToolStage, NOTHING_LEFT, NOTHING_OPEN } from './tool-stage.js';
 
 const call = (id: string, name = 'slow', args = {}): FunctionCall => ({ id, name, args });
 const done = (response: CallOutcome['response'], more: Partial<CallOutcome> = {}): CallOutcome => ({
@@ -283,7 +283,7 @@ describe('a call that had nothing to report', () => {
     stage.calls.onCallerTurn();
     await stage.ask('note', { a: 1, b: { c: 1, d: 2 } });
     expect(runs).toBe(3);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it.each([[0], [false], [[]], ['text'], [{ a: null }]])('is not one that returns %j', async (value) => {
@@ -371,7 +371,7 @@ describe('the end of a run', () => {
     const names = ['slow', 'long', 'approved', 'refund', 'watch', 'waits', 'guarded', 'slow'] as const;
     stage.send(...names.map((name) => [name] as const));
     await stage.pass(100);
-    expect(stage.counts).toMatchObject({ tools: 5, pending: 2, streamingTools: 1, waiting: 1 });
+    expect(stage.counts).toMatchObject({ tools: 5, pending: 2, streamingTools: 1, sideEffects: 1 });
     await stage.close();
     // The ledger's entry stays open until the handler ends, which it never does.
     expect(stage.counts).toEqual({ ...NOTHING_LEFT, sideEffects: 1 });
