@@ -230,6 +230,7 @@ describe('a call that a person approves', () => {
     await settled();
     expect(deeds()).toBe(0);
     expect(stage.host.frames).toEqual([]);
+    expect(stage.counts).toMatchObject({ tools: 0, pending: 0, pendingCalls: 0 });
     await stage.close();
     expect(stage.counts).toEqual(NOTHING_LEFT);
   });
