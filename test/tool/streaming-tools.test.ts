@@ -2,6 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { definePlugin } from '../../src/agent/plugin.js';
 import type { ToolContext } from '../../src/agent/tool-context.js';
 import { sleep } from '../../src/clock.js';
+import { silentLog } from '../../src/observe/log.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
+import { StreamingTools } from '../../src/tool/streaming-tools.js';
 import { STREAMING_STOP_MAX_MS } from '../../src/tool-limits.js';
 import {
   deferred,
@@ -518,5 +521,24 @@ describe('a streaming tool at its end', () => {
     expect([isOver, isClosed]).toEqual([false, false]);
     await stage.pass(700);
     expect([isOver, isClosed]).toEqual([true, true]);
+  });
+
+  it('is not begun behind the end of its run, however the call got so far', async () => {
+    const tools = new StreamingTools({
+      listener: { update() {}, ended() {}, changed() {} },
+      clock: new VirtualClock(),
+      log: silentLog,
+    });
+    await tools.close();
+    const watch = streaming(async function* () {
+      yield await Promise.resolve(1);
+    });
+    const scope = (): never => {
+      throw new Error('no context is made for it');
+    };
+    expect(tools.start({ tool: watch, args: {}, scope })).toEqual({
+      error: 'watch was not begun: the conversation is over.',
+    });
+    expect(tools.counts()).toEqual({ streamingTools: 0, inputStreams: 0 });
   });
 });
