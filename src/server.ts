@@ -42,6 +42,8 @@ export interface RunningServer {
 export interface ServerDeps {
   readonly clock: Clock;
   readonly log: Log;
+  /** In the place of those that the configuration names. */
+  readonly agents?: AgentCatalog;
 }
 
 /** The model behind the calls and how to close it. */
@@ -58,12 +60,8 @@ export interface Model {
 
 export async function startServer(config: Config, deps: ServerDeps): Promise<RunningServer> {
   const { clock, log } = deps;
-  const agents = await loadAgents({
-    selected: config.AGENT,
-    folder: join(PACKAGE_ROOT, 'agents'),
-    clock,
-    log,
-  });
+  const folder = join(PACKAGE_ROOT, 'agents');
+  const agents = deps.agents ?? (await loadAgents({ selected: config.AGENT, folder, clock, log }));
   const model = await openModel(config, deps, agents);
   const store = await awaitStore(() => openStore(config.DATABASE_URL, { clock, log }), { clock, log });
   const writer = new EventWriter({ store, clock, log });

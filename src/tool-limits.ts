@@ -58,6 +58,10 @@ export const FAREWELL_CAP_MS = 3_000;
 /** What waits for a pause: one of each streaming tool, and follow-ups of others. The oldest goes. */
 export const UPDATES_WAITING_MAX = 32;
 
+/** After the model was given results it speaks to them: for so long its message stays open, so that the words on both sides of
+ * a function are one. */
+export const TOOL_FOLLOW_UP_MAX_MS = 4_000;
+
 /** Silence of both sides before the model is told something nobody asked for. */
 export const UPDATE_PAUSE_MS = 400;
 
@@ -134,4 +138,5 @@ export const LEDGER_PAGE_MAX = 200;
 
 assert(GUARD_TIMEOUT_MS < TOOL_TIMEOUT_MS, 'a guard decides before a handler gives up');
 assert(TOOL_WORKER_TAKE_MAX_MS < TOOL_TIMEOUT_MS, 'a held worker is replaced before its next call gives up');
+assert(TOOL_FOLLOW_UP_MAX_MS < UPDATE_ANSWER_MAX_MS, 'an update never waits for a message that is over');
 assert(MEMORY_RECALLED_MAX <= MEMORY_FACTS_MAX, 'what is recalled was kept');

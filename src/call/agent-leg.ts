@@ -15,6 +15,7 @@ import {
   NEW_TURN_UNPLAYED_MIN_MS,
   TURN_OVERDUE_MS,
 } from '../limits.js';
+import { TOOL_FOLLOW_UP_MAX_MS } from '../tool-limits.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import { AgentMessage } from './agent-message.js';
 
@@ -53,6 +54,9 @@ export class AgentLeg {
   #held: AgentMessage[] = [];
   /** A function call came since the last message began: what follows continues it, also behind a `turnComplete`. */
   #toolSinceTurn = false;
+  /** The message in which functions were called whose results it has not spoken to: it goes on with them, also behind its
+   * `turnComplete`. Without an end while a result is missing. */
+  #awaited: { readonly message: AgentMessage; untilMs: number; isTurnOver: boolean } | undefined;
   /** The message that was last heard to its end, and closed with that. */
   #lastHeard: AgentMessage | undefined;
   /** Until then words belong to the message whose `turnComplete` has come: the transcription may be late. */
@@ -95,6 +99,7 @@ export class AgentLeg {
     }
     this.#endOverdueTurn();
     const message = this.current ?? this.#openTurn();
+    this.#onFollowUp();
     if (message.isShown) return;
     const mulaw = this.#options.decimator.push(pcm24k);
     if (mulaw.length === 0) return;
@@ -137,6 +142,13 @@ export class AgentLeg {
     this.onGenerationComplete();
     const message = this.current;
     if (message === undefined) return;
+    const awaited = this.#awaited;
+    if (awaited?.message === message) {
+      // A second one behind the results is that of a turn without a word.
+      if (awaited.isTurnOver && awaited.untilMs !== Infinity) return this.endFollowUp();
+      awaited.isTurnOver = true;
+      return;
+    }
     message.turnOver = true;
     this.#lateWordsUntilMs = this.#options.clock.nowMs() + LATE_WORDS_MAX_MS;
     this.#closeHeard();
@@ -149,6 +161,7 @@ export class AgentLeg {
 
   /** Text was sent that the model answers. It cuts the model's turn, and the answer may follow at once. */
   onAsked(): void {
+    this.endFollowUp();
     this.#isAnswerDue = true;
     this.onCallerTurn();
   }
@@ -164,8 +177,44 @@ export class AgentLeg {
     if (isTurnOver) this.#lateWordsUntilMs = lateWordsUntilMs;
   }
 
-  onToolCall(): void {
+  /** `isAwaited`: the model is given a result, and will have something to say about it. */
+  onToolCall(isAwaited: boolean): void {
     this.#toolSinceTurn = true;
+    const { current } = this;
+    if (isAwaited && current !== undefined)
+      this.#awaited = { message: current, untilMs: Infinity, isTurnOver: false };
+  }
+
+  /** The model was given results. What it says from now on may be about them: behind the `turnComplete` of a cut turn nothing is
+   * late any more. */
+  onAnswered(): void {
+    this.#isAnswerDue = true;
+    this.onCallerTurn();
+  }
+
+  /** No result is missing any more. */
+  onToolsAnswered(): void {
+    const awaited = this.#awaited;
+    if (awaited?.untilMs === Infinity) awaited.untilMs = this.#options.clock.nowMs() + TOOL_FOLLOW_UP_MAX_MS;
+  }
+
+  /** The turn of the open message is over, and it goes on with the results of its functions. */
+  get isPaused(): boolean {
+    return this.#awaited?.isTurnOver === true;
+  }
+
+  /** Twice a second. */
+  onTick(): void {
+    if (this.#options.clock.nowMs() >= (this.#awaited?.untilMs ?? Infinity)) this.endFollowUp();
+  }
+
+  /** What comes next is another message. */
+  endFollowUp(): void {
+    const awaited = this.#awaited;
+    this.#awaited = undefined;
+    if (awaited?.isTurnOver !== true) return;
+    awaited.message.turnOver = true;
+    this.#closeHeard();
   }
 
   /**
@@ -219,6 +268,7 @@ export class AgentLeg {
    * played. */
   onModelGone(lost: boolean): void {
     this.#awaitsTurnComplete = false;
+    this.#awaited = undefined;
     const message = this.current;
     if (message === undefined) return;
     if (!message.isGenerated) message.brokenBy = lost ? 'loss' : 'us';
@@ -241,6 +291,11 @@ export class AgentLeg {
     if (this.#toolSinceTurn || this.#options.clock.nowMs() - this.#heardAtMs < TURN_OVERDUE_MS) return;
     message.turnOver = true;
     this.#closeHeard();
+  }
+
+  /** The model speaks: behind its results that is what the message was kept open for. */
+  #onFollowUp(): void {
+    if (this.#awaited !== undefined && this.#awaited.untilMs !== Infinity) this.#awaited = undefined;
   }
 
   #isLate(): boolean {
@@ -307,6 +362,7 @@ export class AgentLeg {
     const at = this.#messages.indexOf(message);
     if (at < 0) return;
     this.#messages.splice(at, 1);
+    if (this.#awaited?.message === message) this.#awaited = undefined;
     this.#lastHeard = interrupted ? undefined : message;
     this.#options.events.onMessageClosed(message, interrupted);
   }

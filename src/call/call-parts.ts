@@ -17,6 +17,7 @@ import { CallLine } from './call-line.js';
 import type { CallEvent, CallTimer } from './call-state.js';
 import { CallTimers } from './call-timers.js';
 import { Conversation } from './conversation.js';
+import { CostWatch } from './cost-watch.js';
 import type { EndReason } from './end-reason.js';
 import { FunctionCalls } from './function-calls.js';
 import { IdleWatch } from './idle-watch.js';
@@ -61,6 +62,7 @@ export interface CallParts {
   readonly line: CallLine;
   readonly functionCalls: FunctionCalls;
   readonly refusedTurns: RefusedTurns;
+  readonly costs: CostWatch;
   readonly effects: CallEffects;
 }
 
@@ -118,7 +120,21 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     onFinish: (reason) => host.finish(reason),
   });
   const refusedTurns = new RefusedTurns({ run, explain: () => effects.explainRefusal() });
-  return { clock, tap, run, timers, conversation, link, idle, line, functionCalls, refusedTurns, effects };
+  const costs = makeCostWatch(setUp, { clock, run, line });
+  return {
+    clock,
+    tap,
+    run,
+    timers,
+    conversation,
+    link,
+    idle,
+    line,
+    functionCalls,
+    refusedTurns,
+    costs,
+    effects,
+  };
 }
 
 function openRun({ identity, agent, deps, history = [] }: CallSetUp, clock: CallClock): RunEvents {
@@ -209,6 +225,19 @@ function makeLink(
       host.post({ type: 'modelClosed' });
     },
   });
+}
+
+function makeCostWatch(
+  { agent }: CallSetUp,
+  { clock, run, line }: Pick<CallParts, 'clock' | 'run' | 'line'>,
+): CostWatch {
+  const costs = new CostWatch({
+    limits: agent.runConfig?.limits,
+    nowMs: () => clock.nowMs(),
+    openedAtMs: () => line.firstOpenedAtMs,
+  });
+  run.stream.listen((item) => costs.hear(item));
+  return costs;
 }
 
 function makeIdleWatch(

@@ -27,6 +27,7 @@ import { type CallEvent, type CallState, INITIAL_CALL_STATE, transition } from '
 import type { CallTimers } from './call-timers.js';
 import { CallTrail } from './call-trail.js';
 import type { Conversation } from './conversation.js';
+import type { CostWatch } from './cost-watch.js';
 import { type EndReason, EXPLAINED_ENDS, FAILED_ENDS } from './end-reason.js';
 import type { FunctionCalls } from './function-calls.js';
 import type { IdleWatch } from './idle-watch.js';
@@ -61,6 +62,7 @@ export class Call {
   readonly #link: ModelLink;
   readonly #functionCalls: FunctionCalls;
   readonly #refusedTurns: RefusedTurns;
+  readonly #costs: CostWatch;
   readonly #effects: CallEffects;
   readonly #announcedWallMs: number;
   #endedAtMs: number | undefined;
@@ -96,6 +98,7 @@ export class Call {
     this.#line = parts.line;
     this.#functionCalls = parts.functionCalls;
     this.#refusedTurns = parts.refusedTurns;
+    this.#costs = parts.costs;
     this.#effects = parts.effects;
   }
 
@@ -339,7 +342,9 @@ export class Call {
       if (name !== 'tick') return this.post({ type: 'timer', timer: name });
       this.#timers.arm('tick', TICK_MS);
       this.#conversation.onTick();
-      if (this.#state.name === 'live') this.#functionCalls.tellUpdate();
+      if (this.#state.name !== 'live') return;
+      this.#functionCalls.tellUpdate();
+      if (this.#costs.isDue) this.post({ type: 'costLimit' });
     });
   }
 

@@ -139,6 +139,7 @@ export class Conversation {
   /** Twice a second. */
   onTick(): void {
     this.#transcript.onTick();
+    this.#agent.onTick();
     if (this.#stream !== undefined) this.#caller.onTick();
   }
 
@@ -283,6 +284,7 @@ export class Conversation {
     const answering = this.#agent.answering?.msg;
     const cutsIn = this.#agent.isOnlyPlaying && isNew;
     if (cutsIn) this.#agent.interrupt(false);
+    if (isNew) this.#agent.endFollowUp();
     this.#agent.onCallerTurn();
     this.#transcript.addCaller(fragment, isNew ? undefined : answering);
     return cutsIn;
@@ -304,9 +306,21 @@ export class Conversation {
     this.#agent.onTurnComplete();
   }
 
-  onToolCall(): void {
+  /** `isAwaited`: the model is given a result, and will have something to say about it. */
+  onToolCall(isAwaited: boolean): void {
     this.#otherActivityAtMs = this.#clock.nowMs();
-    this.#agent.onToolCall();
+    this.#agent.onToolCall(isAwaited);
+  }
+
+  /** The model was given results. */
+  onAnswered(): void {
+    this.noteActivity();
+    this.#agent.onAnswered();
+  }
+
+  /** No result is missing any more. */
+  onToolsAnswered(): void {
+    this.#agent.onToolsAnswered();
   }
 
   /** What the model should learn with something that is sent anyway; given out once. */
@@ -333,7 +347,7 @@ export class Conversation {
 
   /** Whether the model has said something in the turn that is open. */
   get hasSpokenThisTurn(): boolean {
-    return this.#agent.current?.hasSound ?? false;
+    return !this.#agent.isPaused && (this.#agent.current?.hasSound ?? false);
   }
 
   /** Whether the model's open turn was cut, and its `turnComplete` is still to come. */
@@ -391,6 +405,8 @@ export class Conversation {
     const soundAtMs = this.#agent.answering?.firstSoundAtMs;
     if (soundAtMs === undefined) return false;
     const spokeSince = (this.#caller.lastVoicedAtMs ?? Number.NEGATIVE_INFINITY) > soundAtMs;
+    // Nobody's words are late because a function is slow.
+    if (this.#agent.isPaused && this.#playout.isSilent) return spokeSince;
     return spokeSince || this.#clock.nowMs() - soundAtMs >= TRANSCRIBED_BARGE_IN_MIN_MS;
   }
 

@@ -12,7 +12,7 @@ import type { RunEvents } from '../event/run-events.js';
 import { errorText } from '../errors.js';
 import type { FunctionCall, FunctionResponse, LiveClose, LiveConnection } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
-import { endCall, stopStreaming } from '../tool/built-in-tools.js';
+import { END_CALL, endCall, stopStreaming } from '../tool/built-in-tools.js';
 import { ModelUpdates } from '../tool/model-updates.js';
 import { ToolCalls } from '../tool/tool-calls.js';
 import type { ToolWork, WorkListener } from '../tool/tool-work.js';
@@ -96,7 +96,7 @@ export class FunctionCalls {
   onToolCall(functionCalls: readonly FunctionCall[]): void {
     const { conversation } = this.#options;
     const spoken = conversation.hasSpokenThisTurn || !conversation.isSilent;
-    conversation.onToolCall();
+    conversation.onToolCall(functionCalls.some(({ name }) => this.#isSpokenTo(name)));
     void this.#calls.dispatch(functionCalls);
     this.#hold();
     this.#fulfil(spoken);
@@ -200,8 +200,16 @@ export class FunctionCalls {
     const told = responses.map((one, index) =>
       index === 0 && note !== undefined ? { ...one, response: { ...one.response, note } } : one,
     );
-    conversation.noteActivity();
+    conversation.onAnswered();
     model()?.sendToolResponse(told);
+  }
+
+  /** Whether the model will have something to say when it gets the result: what it has only begun needs no words. */
+  #isSpokenTo(name: string): boolean {
+    const { autoExecuteTools = true, autoRespondTools = true } = this.#options.agent.runConfig ?? {};
+    const tool = this.#options.agent.tools?.find((one) => one.name === name);
+    const isBegun = tool !== undefined && tool.kind !== 'function';
+    return autoExecuteTools && autoRespondTools && name !== END_CALL && !isBegun;
   }
 
   /** A model that is cut off by input during a call gets none until the call is answered. */
@@ -209,6 +217,7 @@ export class FunctionCalls {
     const { conversation, model } = this.#options;
     const takesAudio = model()?.capabilities.audioDuringBlockingTools ?? true;
     conversation.holdInput(!takesAudio && this.#calls.awaitsAnswer);
+    if (!this.#calls.awaitsAnswer) conversation.onToolsAnswered();
   }
 
   #fulfil(spoken: boolean): void {

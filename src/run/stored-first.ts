@@ -12,7 +12,7 @@
  * `SpokenOrder` hold. Each item is looked at when it comes, when it is told, and when its event is stored.
  */
 import type { Clock, Timer } from '../clock.js';
-import type { Event } from '../event/event.js';
+import { type Event, functionCalls } from '../event/event.js';
 import type { RunItem } from '../event/run-stream.js';
 import { SpokenOrder } from '../event/spoken-order.js';
 import { PLACE_HELD_MAX, STORE_PLACE_WAIT_MS, STORE_SILENCE_TOLD_MS } from '../limits.js';
@@ -62,8 +62,8 @@ export class StoredFirst {
   #held = 0;
   /** Runs while some are held. */
   #patience: Timer | undefined;
-  /** All that wait for the store, in line or not, by their event. */
-  readonly #waiting = new Map<string, Telling>();
+  /** All that wait for the store, in line or not, by their event; behind what the event itself says, in order. */
+  readonly #waiting = new Map<string, Telling[]>();
   /** Handed to the store and not settled. */
   readonly #appending = new Set<string>();
   /** Open messages that watchers have seen something of, or will with what is in line. */
@@ -96,7 +96,7 @@ export class StoredFirst {
 
   /** Items that were heard and are not told. */
   get waiting(): number {
-    return this.#waiting.size + this.#held;
+    return [...this.#waiting.values()].reduce((sum, tellings) => sum + tellings.length, this.#held);
   }
 
   hear(item: RunItem): void {
@@ -110,18 +110,31 @@ export class StoredFirst {
         place: this.#placeOf(item),
         isInLine: false,
       };
-      if (telling.waitsFor !== undefined) this.#waiting.set(telling.waitsFor, telling);
+      const { waitsFor } = telling;
+      if (waitsFor !== undefined)
+        this.#waiting.set(waitsFor, [...(this.#waiting.get(waitsFor) ?? []), telling]);
       this.#stand(telling);
     }
     if (item.type === 'over') this.#end();
     this.#advance();
   }
 
-  /** A sealed message waits for its commit; anything else only if it was committed at once. */
+  /** A sealed message waits for its commit; anything else only if it was committed at once. Calls are not withdrawn before
+   * they are told. */
   #waitsFor(item: RunItem): string | undefined {
     if (item.type === 'sealed') return item.event?.id;
+    if (item.type === 'withdrawn') return this.#untoldCall(new Set(item.calls.map(({ id }) => id)));
     const isCommitted = item.type === 'event' && this.#appending.has(item.event.id);
     return isCommitted ? item.event.id : undefined;
+  }
+
+  /** The event of such a call that waits for the store. */
+  #untoldCall(ids: ReadonlySet<string>): string | undefined {
+    return [...this.#waiting.keys()].findLast((eventId) =>
+      this.#waiting.get(eventId)?.some(({ item }) => {
+        return item.type === 'event' && functionCalls(item.event).some(({ id = '' }) => ids.has(id));
+      }),
+    );
   }
 
   /** Of a message that is sealed and of which nothing was told. */
@@ -154,12 +167,13 @@ export class StoredFirst {
 
   /** What waits for this event need not any more. */
   #release(eventId: string): void {
-    const telling = this.#waiting.get(eventId);
-    if (telling === undefined) return;
+    const tellings = this.#waiting.get(eventId) ?? [];
     this.#waiting.delete(eventId);
-    telling.waitsFor = undefined;
-    if (telling.isInLine) this.#held += 1;
-    else this.#tell(telling);
+    for (const telling of tellings) {
+      telling.waitsFor = undefined;
+      if (telling.isInLine) this.#held += 1;
+      else this.#tell(telling);
+    }
   }
 
   #commit(event: Event): void {
@@ -178,7 +192,8 @@ export class StoredFirst {
   }
 
   #lose(eventId: string, code: string): void {
-    const item = this.#waiting.get(eventId)?.item;
+    // What the event itself says stands in front of whatever else waits for it.
+    const item = this.#waiting.get(eventId)?.[0]?.item;
     const message = 'A message of this conversation could not be stored.';
     this.#losses.push({ code, message, msg: item?.type === 'sealed' ? item.msg : undefined });
     this.#publish([{ kind: 'error', msg: `s${eventId}`, code, message, fatal: false }]);

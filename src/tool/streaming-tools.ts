@@ -56,7 +56,9 @@ export class StreamingTools {
     return { streamingTools: this.#running.size + this.#ending.size, inputStreams: taps };
   }
 
+  /** Asked for each of the caller's frames: where nothing runs it costs nothing. */
   get wantsSound(): boolean {
+    if (this.#running.size === 0) return false;
     for (const { tool } of this.#running.values()) if (tool.input === 'sound') return true;
     return false;
   }

@@ -3,6 +3,7 @@
  * whose caller hears what a carrier would play, and a scripted model. For tests in test/calls/.
  */
 import { defineAgent, type Agent } from '../../src/agent/agent.js';
+import { nextTurn } from '../../src/clock.js';
 import { CallRegistry } from '../../src/call/call-registry.js';
 import type { CallDeps } from '../../src/call/call-deps.js';
 import { loadPrompts } from '../../src/call/prompts.js';
@@ -323,6 +324,11 @@ export class CallRig {
   /** Lets promises that are due resolve. */
   async settle(): Promise<void> {
     for (let turn = 0; turn < 6; turn += 1) await Promise.resolve();
+  }
+
+  /** Lets what tools do by promises and turns of the loop be done. */
+  async turns(): Promise<void> {
+    for (let turn = 0; turn < 6; turn += 1) await nextTurn();
   }
 
   view(callSid: CallSid): CallView {

@@ -5,6 +5,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Agent } from '../../src/agent/agent.js';
+import type { AgentCatalog } from '../../src/agent/agent-catalog.js';
 import { type Clock, systemClock } from '../../src/clock.js';
 import { readConfig } from '../../src/config.js';
 import type { Event } from '../../src/event/event.js';
@@ -47,10 +49,12 @@ export class Stage {
   /** What the server logged as an error. */
   readonly errors: string[];
   readonly url: string;
+  /** The agent that answers where no other is asked for, by which sessions are kept. */
+  readonly app: string;
   readonly #close: () => Promise<void>;
 
   private constructor(
-    parts: Pick<Stage, 'gemini' | 'textModel' | 'folder' | 'errors' | 'url'>,
+    parts: Pick<Stage, 'gemini' | 'textModel' | 'folder' | 'errors' | 'url' | 'app'>,
     close: () => Promise<void>,
   ) {
     this.gemini = parts.gemini;
@@ -58,13 +62,16 @@ export class Stage {
     this.folder = parts.folder;
     this.errors = parts.errors;
     this.url = parts.url;
+    this.app = parts.app;
     this.#close = close;
   }
 
-  /** A server in this process, by the machine's clock or one that a test has. */
+  /** A server in this process, by the machine's clock or one that a test has; with agents of the test's own, the first of
+   * which answers where no other is asked for, or those that ship. */
   static async open(
     environment: Readonly<Record<string, string>> = {},
     clock: Clock = systemClock,
+    own: readonly Agent[] = [],
   ): Promise<Stage> {
     const { gemini, textModel, folder, settings } = await Stage.surroundings(environment);
     const errors: string[] = [];
@@ -77,8 +84,10 @@ export class Stage {
     const server: RunningServer = await startServer(readConfig({ ...settings, PORT: '0' }), {
       clock,
       log,
+      ...(own[0] !== undefined && { agents: catalogOf(own[0], own) }),
     });
-    return new Stage({ gemini, textModel, folder, errors, url: server.url }, () => server.close());
+    const { url, agent: app } = server;
+    return new Stage({ gemini, textModel, folder, errors, url, app }, () => server.close());
   }
 
   /** The same around a server that runs elsewhere; `close` ends that. */
@@ -89,12 +98,12 @@ export class Stage {
   ): Promise<Stage> {
     const { gemini, textModel, folder, settings } = await Stage.surroundings({});
     const { url, close } = await start(settings);
-    return new Stage({ gemini, textModel, folder, errors: [], url }, close);
+    return new Stage({ gemini, textModel, folder, errors: [], url, app: 'support' }, close);
   }
 
   /** The same surroundings, with the server that has taken the place of the first one; `close` is the first stage's. */
-  static at(url: string, { gemini, textModel, folder, errors }: Stage): Stage {
-    return new Stage({ gemini, textModel, folder, errors, url }, async () => {});
+  static at(url: string, { gemini, textModel, folder, errors, app }: Stage): Stage {
+    return new Stage({ gemini, textModel, folder, errors, url, app }, async () => {});
   }
 
   private static async surroundings(environment: Readonly<Record<string, string>>) {
@@ -161,16 +170,16 @@ export class Stage {
     return { userId, ...(sessionId !== undefined && { sessionId }), newMessage: { parts: [{ text }] } };
   }
 
-  async session(id: string, userId = DEFAULT_FROM): Promise<ShownSession> {
+  async session(id: string, userId = DEFAULT_FROM, app = this.app): Promise<ShownSession> {
     const { status, body } = await this.json(
-      `/apps/support/users/${encodeURIComponent(userId)}/sessions/${encodeURIComponent(id)}`,
+      `/apps/${app}/users/${encodeURIComponent(userId)}/sessions/${encodeURIComponent(id)}`,
     );
     if (status !== 200) throw new Error(`session ${id}: ${status} ${JSON.stringify(body)}`);
     return body as unknown as ShownSession;
   }
 
-  async events(id: string, userId = DEFAULT_FROM): Promise<readonly Event[]> {
-    return (await this.session(id, userId)).events;
+  async events(id: string, userId = DEFAULT_FROM, app = this.app): Promise<readonly Event[]> {
+    return (await this.session(id, userId, app)).events;
   }
 
   /** The words of a session, a line a message; a dash where it was cut. */
@@ -198,6 +207,18 @@ export class Stage {
       return Object.values(body).every((count) => count === 0);
     });
   }
+}
+
+function catalogOf(answers: Agent, all: readonly Agent[]): AgentCatalog {
+  const named = (name: string): Agent | undefined => all.find((agent) => agent.name === name);
+  return {
+    default: answers,
+    find: named,
+    named,
+    all,
+    names: all.map(({ name }) => name),
+    modules: new Map(),
+  };
 }
 
 export function saidBy({ author, content, interrupted }: Event): string[] {

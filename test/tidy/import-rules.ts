@@ -23,6 +23,7 @@ const LEAVES = [
   'tool-limits.ts',
   'errors.ts',
   'loopback.ts',
+  'make-folder.ts',
   'package-root.ts',
   'tool-limits.ts',
 ];

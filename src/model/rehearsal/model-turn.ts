@@ -53,6 +53,8 @@ export class ModelTurn {
   #timer: Timer | undefined;
   #ended = false;
   #isCompleted = false;
+  /** Words were said in the message that is open. */
+  #hasWords = false;
   /** A call was sent that the model waits for in silence. */
   #isBlocked = false;
   /** What goes on when all awaited calls are answered. */
@@ -206,12 +208,14 @@ export class ModelTurn {
   #filler(filler: string): Step {
     return (next) =>
       this.#speech.speak(sentencesOf(filler), {
+        goesOn: false,
         holdLast: false,
         onHalf: () => {},
         done: () => {
           this.#deps.sendContent({ generationComplete: true });
           this.#after(this.#speech.unheardMs, () => {
             if (this.#completesLeft > 1) this.#complete({});
+            else this.#hasWords = true;
             next();
           });
         },
@@ -228,7 +232,10 @@ export class ModelTurn {
         this.#reach('midSpeech');
         if (!this.#ended) this.#sendCalls(callsInMiddle, depth);
       };
+      const goesOn = this.#hasWords;
+      this.#hasWords ||= spoken.length > 0;
       this.#speech.speak(spoken, {
+        goesOn,
         holdLast: this.#isBundled && this.#awaited.size === 0 && this.#nothingAtPoints,
         onHalf: () => {
           passMiddle();

@@ -52,6 +52,8 @@ export interface Sentence {
 }
 
 export interface SpeakOptions {
+  /** Other words stand in front in the same message: a space parts them. */
+  readonly goesOn: boolean;
   /** The last content is handed to `done` instead of being sent, for what goes in one message with it. */
   readonly holdLast: boolean;
   /** Called once in the midst of the speech, after a chunk; not when nothing could be spoken. */
@@ -150,7 +152,8 @@ export class SpeechStream {
         if (this.#ended) return;
         void soundOf(index + 1);
         const isLast = index === spoken.length - 1;
-        this.#sendPiece(newPiece(pcm, sentence, isLast), options, () => speakFrom(index + 1));
+        const text = options.goesOn && index === 0 ? ` ${sentence.text}` : sentence.text;
+        this.#sendPiece(newPiece(pcm, { ...sentence, text }, isLast), options, () => speakFrom(index + 1));
       });
     };
     speakFrom(0);

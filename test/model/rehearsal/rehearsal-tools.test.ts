@@ -102,7 +102,7 @@ describe('a turn that awaits its functions', () => {
     expect(count(client.messages, 'turnComplete')).toBe(0);
     respond(one!.id!, 'near');
     await stage.until(() => count(client.messages, 'turnComplete') === 1);
-    expect(saidBy(client.messages)).toBe('I look.And far.It is near.');
+    expect(saidBy(client.messages)).toBe('I look. And far. It is near.');
     client.session.close();
   });
 
@@ -120,7 +120,7 @@ describe('a turn that awaits its functions', () => {
     await stage.say(client, 'Where?', 'toolCall');
     answer(client, response);
     await stage.until(() => count(client.messages, 'turnComplete') === 1);
-    expect(saidBy(client.messages)).toBe(`I look.${said}`);
+    expect(saidBy(client.messages)).toBe(`I look. ${said}`);
     client.session.close();
   });
 
@@ -184,7 +184,7 @@ describe('a function that blocks', () => {
     expect(client.messages).toHaveLength(from);
     answer(client, { status: 'here' });
     await stage.until(() => count(client.messages, 'turnComplete') === 2);
-    expect(saidBy(client.messages)).toBe(`${say}It is here.Other.`);
+    expect(saidBy(client.messages)).toBe(`${say} It is here.Other.`);
     client.session.close();
   });
 });

@@ -164,7 +164,7 @@ describe('the rehearsal can send', () => {
       return Object.keys(message).filter((key) => key !== 'serverContent' && key !== 'setupComplete');
     });
     expect(kinds).toEqual(['grounding', 'toolCall', 'goAway', 'turnComplete', 'voiceActivity']);
-    expect(saidBy(client.messages)).toBe('I look.Found.');
+    expect(saidBy(client.messages)).toBe('I look. Found.');
     client.session.close();
   });
 });
