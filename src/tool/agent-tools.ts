@@ -338,13 +338,13 @@ export class AgentTools implements ToolWork {
       await desk.add(pending, (decided) => this.#decided(attempt, decided));
       if (!withdrawn.signal.aborted) return pending;
       // It was told as not done while it was being stored: nobody may decide on it any more.
+      this.#pending.delete(pending.id);
       await desk.settle(pending.id);
       return { error: errorText(withdrawn.signal.reason) };
     } catch (error) {
+      this.#pending.delete(pending.id);
       log.error({ tool: tool.name, cause: errorText(error) }, 'a pending call could not be kept');
       return { error: `${tool.name} was refused: it cannot be kept until it is decided.` };
-    } finally {
-      if (withdrawn.signal.aborted) this.#pending.delete(pending.id);
     }
   }
 }

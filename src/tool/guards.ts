@@ -70,7 +70,7 @@ export class Guards {
     return { kind: 'run', passed: [...passed, CALLBACK] };
   }
 
-  /** Never rejects. */
+  /** Never rejects. Once `signal` is aborted nobody listens any more. */
   async after(call: GuardedCall, response: Response, signal: AbortSignal): Promise<Response> {
     for (const plugin of this.#plugins) {
       if (plugin.afterTool === undefined) continue;
@@ -78,6 +78,7 @@ export class Guards {
         const value = await this.#wait(() => plugin.afterTool?.(seen(call, response)), signal);
         if (value !== undefined && value !== null) return guardResponse(value);
       } catch (error) {
+        if (signal.aborted) return response;
         // The tool has run: its own result stands.
         this.#log.error({ tool: call.tool, plugin: plugin.name, cause: errorText(error) }, 'a plugin failed');
       }

@@ -68,13 +68,16 @@ interface OpenCall {
   readonly call: FunctionCall;
   readonly group: ToolGroup;
   readonly controller: AbortController;
-  state: 'running' | 'withdrawn';
+  /** `former`: of a connection that is gone, whose ids mean nothing to the model any more. */
+  state: 'running' | 'withdrawn' | 'former';
 }
 
 export class ToolCalls {
   readonly #options: ToolCallsOptions;
   readonly #work: ToolWork;
-  readonly #open = new Map<string, OpenCall>();
+  /** Ids are unique among those of one connection only. */
+  readonly #open = new Set<OpenCall>();
+  #connection = 0;
   /** In order of age. */
   readonly #seen = new Set<string>();
   /** What this turn's calls with an empty result asked for. */
@@ -85,7 +88,10 @@ export class ToolCalls {
     this.#options = options;
     const { host, tap } = options;
     const enter = (happens: () => void): void => {
-      if (!this.#isClosed) host.enter(happens);
+      if (this.#isClosed) return;
+      host.enter(() => {
+        if (!this.#isClosed) happens();
+      });
     };
     this.#work = options.work({
       update: (update) =>
@@ -107,7 +113,7 @@ export class ToolCalls {
 
   /** Something is being carried out that the model waits for. */
   get awaitsAnswer(): boolean {
-    for (const { state } of this.#open.values()) if (state === 'running') return this.#options.autoRespond;
+    for (const { state } of this.#open) if (state === 'running') return this.#options.autoRespond;
     return false;
   }
 
@@ -137,12 +143,15 @@ export class ToolCalls {
     const longRunningToolIds = calls.filter(({ name }) => this.#work.isLongRunning(name)).map(({ id }) => id);
     host.events.called(calls, { parts, longRunningToolIds });
     if (!autoExecute) return [];
+    const connection = this.#connection;
     const group = new ToolGroup({
       calls,
       isEach: responses === 'each',
-      // A model that is being left gets nothing more.
       answer: (answered) => {
-        if (autoRespond && !this.#isClosed) host.answer(answered);
+        // A model that is being left gets nothing more.
+        if (!autoRespond || this.#isClosed) return;
+        if (connection === this.#connection) host.answer(answered);
+        else for (const response of answered) this.#tellFormer(response);
       },
     });
     for (const call of calls) this.#carryOut(call, group);
@@ -151,15 +160,14 @@ export class ToolCalls {
 
   /** Resolves when nothing is being carried out any more, or the run is over. */
   async idle(): Promise<void> {
-    await Promise.all([...this.#open.values()].map(({ group }) => group.done));
+    await Promise.all([...this.#open].map(({ group }) => group.done));
   }
 
   /** The model does not want them any more. What they have done by then is told when it is known. */
   withdraw(ids: readonly string[]): void {
-    const withdrawn = ids.flatMap((id) => {
-      const open = this.#open.get(id);
-      return open?.state === 'running' ? open : [];
-    });
+    const withdrawn = [...this.#open].filter(
+      ({ call, state }) => state === 'running' && ids.includes(call.id),
+    );
     if (withdrawn.length === 0) return;
     for (const open of withdrawn) open.state = 'withdrawn';
     this.#options.host.events.withdrawn(withdrawn.map(({ call }) => call));
@@ -169,9 +177,12 @@ export class ToolCalls {
     }
   }
 
-  /** Another connection to the model gives out ids anew. */
+  /** Another connection to the model gives out ids anew, and does not know those that are still open: what they come to is
+   * told at a pause. */
   forgetIds(): void {
     this.#seen.clear();
+    this.#connection += 1;
+    for (const open of this.#open) if (open.state === 'running') open.state = 'former';
   }
 
   /** The caller has said something new: the same call may be meant anew. */
@@ -183,7 +194,7 @@ export class ToolCalls {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const open of this.#open.values()) {
+    for (const open of this.#open) {
       this.#tell(open.call, {
         ...NO_OUTCOME,
         response: errorResponse('The conversation ended before it was done.'),
@@ -198,7 +209,7 @@ export class ToolCalls {
   #carryOut(call: FunctionCall, group: ToolGroup): void {
     const open: OpenCall = { call, group, controller: new AbortController(), state: 'running' };
     const refusal = this.#refusalOf(call);
-    this.#open.set(call.id, open);
+    this.#open.add(open);
     const outcome = refusal ?? this.#work.carryOut(call, open.controller.signal);
     if (!(outcome instanceof Promise)) return this.#onOutcome(open, outcome);
     void outcome.then((late) => {
@@ -213,7 +224,7 @@ export class ToolCalls {
   #onOutcome(open: OpenCall, outcome: CallOutcome): void {
     if (this.#isClosed) return;
     const { call } = open;
-    this.#open.delete(call.id);
+    this.#open.delete(open);
     this.#tell(call, outcome);
     if (open.state === 'withdrawn') this.#tellWithdrawn(call, outcome);
     else this.#answer(open, outcome);
@@ -236,6 +247,12 @@ export class ToolCalls {
   #tellWithdrawn({ name }: CallRef, { ran, response }: CallOutcome): void {
     if (!ran || isError(response)) return;
     const text = `${name} was withdrawn, but it had been carried out already. Its result: ${JSON.stringify(response)}`;
+    this.#options.host.update({ text, interrupts: false });
+  }
+
+  /** Who asked is gone; who is there now has to know all the same. */
+  #tellFormer({ name, response }: FunctionResponse): void {
+    const text = `${name}, which was asked for before the connection was lost, has a result: ${JSON.stringify(response)}`;
     this.#options.host.update({ text, interrupts: false });
   }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { definePlugin } from '../../src/agent/plugin.js';
 import type { Tool } from '../../src/agent/tool.js';
 import { GUARD_TIMEOUT_MS } from '../../src/tool-limits.js';
-import { NOTHING_LEFT, settled, tool, ToolStage, type StageOptions } from './tool-stage.js';
+import { deferred, NOTHING_LEFT, settled, tool, ToolStage, type StageOptions } from './tool-stage.js';
 
 const RESULT = { status: 'approved', refund_id: 'R-1' };
 const never = (): Promise<never> => new Promise(() => {});
@@ -246,23 +246,24 @@ describe('arguments', () => {
     const seen: unknown[] = [];
     let kept: Record<string, unknown> = {};
     const slow = tool('slow', { execute: (args) => void seen.push(structuredClone(args)) });
+    const first = deferred();
     const stage = new ToolStage({
-      tools: [slow],
+      tools: [tool('first', { execute: () => first.promise }), slow],
       runConfig: { maxConcurrentTools: 1 },
       plugins: [
         definePlugin({
           name: 'keeper',
-          beforeTool({ args }) {
-            kept = args;
+          beforeTool({ tool: name, args }) {
+            if (name === 'slow') kept = args;
           },
         }),
       ],
       beforeTool: () => undefined,
     });
-    const giveBack = await stage.permits.take(new AbortController().signal);
-    await stage.ask('slow', { amount: 1 });
+    stage.send(['first'], ['slow', { amount: 1 }]);
+    await settled();
     kept['amount'] = 1_000;
-    giveBack?.();
+    first.resolve('done');
     await settled();
     expect(seen).toEqual([{ amount: 1 }]);
   });

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { NothingDone } from '../../src/agent/tool.js';
-import { deferred, NOTHING_LEFT, settled, tool, ToolStage, type Deferred } from './tool-stage.js';
+import {
+  deferred,
+  NOTHING_LEFT,
+  NOTHING_OPEN,
+  settled,
+  tool,
+  ToolStage,
+  type Deferred,
+} from './tool-stage.js';
 
 const sideEffect = {
   key: ({ order_id: order }: { readonly order_id?: unknown }) => `refund:${String(order)}`,
@@ -48,7 +56,7 @@ describe('handlers', () => {
     await stage.pass(300 * Math.ceil(6 / peak));
     expect(most).toBe(peak);
     expect(stage.host.frames).toEqual([ids]);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('that throw whatever are an error of theirs alone', async () => {
@@ -125,7 +133,7 @@ describe('handlers', () => {
     await stage.pass(1_000);
     expect(stage.host.answerTo(id)).toEqual({ error: expect.stringContaining('too many others') });
     expect(runs).toBe(0);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('that are withdrawn while they wait are not begun', async () => {
@@ -144,7 +152,7 @@ describe('handlers', () => {
     expect(runs).toBe(0);
     expect(stage.host.frames).toEqual([[one]]);
     expect(stage.host.resultOf(two)).toEqual({ error: 'two was not begun: the call was withdrawn.' });
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('that are long do not keep the quick from running', async () => {
@@ -312,7 +320,7 @@ describe('a side effect', () => {
     const two = await stage.ask('refund', ORDER);
     expect(deeds()).toBe(1);
     expect(stage.host.answerTo(two)).toEqual({ error: expect.stringContaining('refused') });
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('whose result is kept at the third try is done', async () => {

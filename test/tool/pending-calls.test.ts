@@ -104,7 +104,7 @@ describe('a call that a person has to approve', () => {
     await stage.desk.decide(onlyId, { decision: 'approve' });
     await stage.desk.idle();
     expect(runs).toEqual([{ to: 'Ada' }]);
-    expect(stage.late).toMatchObject([{ callId: id, outcome: { response: { status: 'sent' } } }]);
+    expect(stage.late).toMatchObject([{ callId: id, response: { status: 'sent' } }]);
     expect(stage.host.texts).toEqual([]);
   });
 

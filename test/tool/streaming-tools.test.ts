@@ -2,8 +2,19 @@ import { describe, expect, it } from 'vitest';
 import { definePlugin } from '../../src/agent/plugin.js';
 import type { ToolContext } from '../../src/agent/tool-context.js';
 import { sleep } from '../../src/clock.js';
+import { silentLog } from '../../src/observe/log.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
+import { StreamingTools } from '../../src/tool/streaming-tools.js';
 import { STREAMING_STOP_MAX_MS } from '../../src/tool-limits.js';
-import { deferred, NOTHING_LEFT, settled, tool, ToolStage, type Deferred } from './tool-stage.js';
+import {
+  deferred,
+  NOTHING_LEFT,
+  NOTHING_OPEN,
+  settled,
+  tool,
+  ToolStage,
+  type Deferred,
+} from './tool-stage.js';
 
 type Stage = () => ToolStage;
 type Execute = (args: Readonly<Record<string, unknown>>, ctx: ToolContext) => unknown;
@@ -53,13 +64,14 @@ function stageOf(make: (stage: Stage) => readonly ReturnType<typeof tool>[]): To
   return stage;
 }
 
-const streaming = (execute: Execute, name = 'watch') => tool(name, { execute: execute });
+const streaming = (execute: Execute, name = 'watch') => tool(name, { execute });
 
 describe('a streaming tool', () => {
   it('is not there before it is called, and answered at once then, in a frame of its own', async () => {
     const slow = deferred();
     const stage = stageOf((of) => [monitorStock(of), tool('slow', { execute: () => slow.promise })]);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    await settled();
+    expect(stage.counts).toEqual(NOTHING_OPEN);
     const [monitor = '', other = ''] = stage.send(['monitor_stock_price', { stock_symbol: 'XYZ' }], ['slow']);
     await settled();
     expect(stage.host.frames).toEqual([[monitor]]);
@@ -94,7 +106,7 @@ describe('a streaming tool', () => {
         .every(({ replaces, interrupts }) => replaces === 'monitor_stock_price' && !interrupts),
     ).toBe(true);
     expect(ended).toEqual(['XYZ']);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
     expect(stage.host.of('forgotten')).toEqual([]);
   });
 
@@ -141,7 +153,7 @@ describe('a streaming tool', () => {
     expect(stage.host.texts).toEqual(['watch reports: first', 'watch has failed and is over.']);
     expect(JSON.stringify(stage.log.lines)).toContain('the feed');
     expect(stage.log.publicText).not.toContain('the feed');
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it.each([
@@ -205,7 +217,7 @@ describe('a streaming tool', () => {
     const id = await stage.ask('watch');
     expect(JSON.stringify(stage.host.answerTo(id))).toContain(why);
     expect(runs).toBe(0);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('is refused where its rule wants an approval', async () => {
@@ -226,7 +238,7 @@ describe('a streaming tool', () => {
     const stage = new ToolStage({ tools: [tool('listen', { inputStream: true, execute: () => 'text' })] });
     await stage.ask('listen');
     expect(stage.host.texts).toEqual(['listen has failed and is over.']);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('takes no permit', async () => {
@@ -248,7 +260,7 @@ describe('a streaming tool that is called twice', () => {
       runs += 1;
       yield await new Promise(() => {});
     };
-    const stage = new ToolStage({ tools: [tool('watch', { parameters, execute: execute })] });
+    const stage = new ToolStage({ tools: [tool('watch', { parameters, execute })] });
     await stage.ask('watch', { a: 1, b: { c: 1, d: 2 } });
     const id = await stage.ask('watch', { b: { d: 2, c: 1 }, a: 1 });
     expect(stage.host.answerTo(id)).toMatchObject({ status: 'running' });
@@ -413,7 +425,7 @@ describe('a streaming tool at its end', () => {
     expect(stage.host.answerTo(id)).toBeUndefined();
     await stage.pass(1);
     expect(stage.host.answerTo(id)).toMatchObject({ status: 'stopped' });
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
     expect(() => {
       kept!.state['late'] = true;
     }).toThrow('the call is over');
@@ -441,7 +453,7 @@ describe('a streaming tool at its end', () => {
     const id = await stage.ask('stop_streaming', { function_name: 'watch' });
     expect(stage.host.answerTo(id)).toMatchObject({ status: 'stopped' });
     expect(stage.host.texts).toEqual([]);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('that never waits lets others have their turn, and can be stopped', async () => {
@@ -459,7 +471,7 @@ describe('a streaming tool at its end', () => {
     const after = yields;
     await settled();
     expect(yields).toBe(after);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('is stopped with the run: its finally has run within a second, and nothing more is told', async () => {
@@ -509,5 +521,24 @@ describe('a streaming tool at its end', () => {
     expect([isOver, isClosed]).toEqual([false, false]);
     await stage.pass(700);
     expect([isOver, isClosed]).toEqual([true, true]);
+  });
+
+  it('is not begun behind the end of its run, however the call got so far', async () => {
+    const tools = new StreamingTools({
+      listener: { update() {}, ended() {}, changed() {} },
+      clock: new VirtualClock(),
+      log: silentLog,
+    });
+    await tools.close();
+    const watch = streaming(async function* () {
+      yield await Promise.resolve(1);
+    });
+    const scope = (): never => {
+      throw new Error('no context is made for it');
+    };
+    expect(tools.start({ tool: watch, args: {}, scope })).toEqual({
+      error: 'watch was not begun: the conversation is over.',
+    });
+    expect(tools.counts()).toEqual({ streamingTools: 0, inputStreams: 0 });
   });
 });

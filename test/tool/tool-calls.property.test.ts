@@ -3,28 +3,32 @@
  * passing time and a hang-up at any point. Whatever the order, nothing is left, and each call has its answer or none.
  */
 import { describe, expect, it } from 'vitest';
+import { nextTurn } from '../../src/clock.js';
 import { definePlugin } from '../../src/agent/plugin.js';
 import { NothingDone, type Tool } from '../../src/agent/tool.js';
+import { STREAMING_STOP_MAX_MS } from '../../src/tool-limits.js';
 import { Chance, fuzzCount, fuzzedAtLeast, FUZZ_SEED } from '../fuzz/seed.js';
 import { deferred, NOTHING_LEFT, tool, ToolStage, type Deferred } from './tool-stage.js';
 
-const RUNS = 10_000;
-const STEPS_MAX = 24;
-
-/** Microtasks for what was begun; a turn of the event loop only where a part of it waits for one. */
 async function rest(turns = 1): Promise<void> {
-  for (let turn = 0; turn < turns; turn += 1) {
-    await new Promise(setImmediate);
-  }
+  for (let turn = 0; turn < turns; turn += 1) await nextTurn();
 }
+
+const RUNS = 10_000;
+const STEPS_MAX = 18;
 
 interface Work {
   readonly signal: AbortSignal;
   readonly deferred: Deferred<unknown>;
 }
 
+interface Stream {
+  readonly signal: AbortSignal;
+  isOver: boolean;
+}
+
 /** Tools that end when the test says so, or never, or only when they are told to stop. */
-function toolsOf(world: () => Pick<Run, 'open' | 'chance'>): readonly Tool[] {
+function toolsOf(world: () => Pick<Run, 'open' | 'chance' | 'streams' | 'isClosed'>): readonly Tool[] {
   const begin = (signal: AbortSignal): Promise<unknown> => {
     const { open, chance } = world();
     const work = { signal, deferred: deferred() };
@@ -37,19 +41,36 @@ function toolsOf(world: () => Pick<Run, 'open' | 'chance'>): readonly Tool[] {
     args: Readonly<Record<string, unknown>>,
     { signal }: { readonly signal: AbortSignal },
   ) {
+    const stream: Stream = { signal, isOver: false };
+    world().streams.push(stream);
+    expect(world().isClosed).toBe(false);
     try {
       for (;;) yield await begin(signal);
     } finally {
-      if (args['symbol'] === 'B') await begin(signal);
+      try {
+        if (args['symbol'] === 'B') await begin(signal);
+      } finally {
+        stream.isOver = true;
+      }
     }
   }
-  const wait = { execute: (_args: unknown, { signal }: { readonly signal: AbortSignal }) => begin(signal) };
+  /** What a person approved is done after the run, too; nothing else is begun then. */
+  const approved = {
+    approval: true,
+    execute: (_args: unknown, { signal }: { readonly signal: AbortSignal }) => begin(signal),
+  };
+  const wait = {
+    execute(_args: unknown, { signal }: { readonly signal: AbortSignal }) {
+      expect(world().isClosed).toBe(false);
+      return begin(signal);
+    },
+  };
   return [
     tool('quick', { execute: ({ value }) => value }),
     tool('slow', { ...wait, timeoutMs: 5_000 }),
     tool('refund', { ...wait, timeoutMs: 5_000, sideEffect: { key: ({ key }) => String(key) } }),
-    tool('approved', { ...wait, timeoutMs: 5_000, approval: true }),
-    tool('approved_refund', { ...wait, approval: true, sideEffect: { key: ({ key }) => String(key) } }),
+    tool('approved', { ...approved, timeoutMs: 5_000 }),
+    tool('approved_refund', { ...approved, sideEffect: { key: ({ key }) => String(key) } }),
     tool('long', { ...wait, longRunning: true }),
     tool('monitor', { execute: values }),
     tool('listen', { execute: values, inputStream: true }),
@@ -58,6 +79,12 @@ function toolsOf(world: () => Pick<Run, 'open' | 'chance'>): readonly Tool[] {
       execute: (_args, { shared, signal }) =>
         world().chance.once(2) ? shared.waitFor('key') : begin(signal).then(() => shared.set('key', 1)),
     }),
+    tool('leaving', {
+      execute(_args, { shared }) {
+        shared.waitFor('key').catch(() => {});
+        return { status: 'started' };
+      },
+    }),
   ];
 }
 
@@ -65,18 +92,25 @@ function toolsOf(world: () => Pick<Run, 'open' | 'chance'>): readonly Tool[] {
 let current: Run;
 const TOOLS = toolsOf(() => current);
 
-const NAMES =
-  'quick slow slow refund approved approved_refund long monitor listen guarded sharing stop_streaming end_call nope'.split(
-    ' ',
-  );
+const NAMES = [...TOOLS.map(({ name }) => name), 'slow', 'monitor', 'stop_streaming', 'end_call', 'nope'];
 
 class Run {
   readonly chance: Chance;
   readonly open: Work[] = [];
   readonly stage: ToolStage;
   readonly sent: string[] = [];
+  /** How much had been told when the connection to the model was lost, each time. */
+  readonly lostAt: number[] = [];
+  firstOfConnection = 0;
+  readonly isEach: boolean;
   /** Of guards that hang until the test lets them go. */
   readonly guards: Deferred<unknown>[] = [];
+  /** Of a ledger or a store that takes its time. */
+  readonly gates: Deferred<void>[] = [];
+  readonly streams: Stream[] = [];
+  isClosed = false;
+  /** Messages of the model whose answers somebody still waits for. */
+  unanswered = 0;
 
   constructor(seed: number) {
     this.chance = new Chance(seed);
@@ -86,7 +120,7 @@ class Run {
       this.guards.push(held);
       return held.promise;
     };
-    const responses = this.chance.once(4) ? 'each' : 'group';
+    this.isEach = this.chance.once(4);
     this.stage = new ToolStage({
       tools: TOOLS,
       plugins: [
@@ -97,7 +131,7 @@ class Run {
         }),
       ],
       runConfig: { maxConcurrentTools: 1 + this.chance.below(4) },
-      responses,
+      responses: this.isEach ? 'each' : 'group',
     });
   }
 
@@ -107,11 +141,25 @@ class Run {
       this.step();
       if (!this.chance.once(3)) await rest();
     }
+    this.isClosed = true;
     const closed = this.stage.calls.close();
     // The rest of the world goes on while and after the run ends.
     for (let late = this.chance.below(4); late > 0; late -= 1) this.step();
-    await this.end();
+    await rest();
+    // Streaming tools have had their time then, those that ignore their signal and those that were told to stop just before.
+    for (let part = 0; part < 2; part += 1) {
+      this.stage.clock.advance(STREAMING_STOP_MAX_MS);
+      await rest();
+    }
     await closed;
+    this.openGates();
+    await rest(2);
+    checkClosed(this);
+    await this.end();
+  }
+
+  openGates(): void {
+    for (const gate of this.gates.splice(0)) gate.resolve();
   }
 
   /** What never ends by itself has ended, and every timer has had its time. */
@@ -122,13 +170,14 @@ class Run {
       if (this.open.length + this.guards.length > 0 || nextTimerAtMs !== undefined) quiet = 0;
       for (const work of this.open.splice(0)) this.settle(work);
       for (const held of this.guards.splice(0)) held.resolve(null);
+      this.openGates();
       if (nextTimerAtMs !== undefined) this.stage.clock.advance(nextTimerAtMs - this.stage.clock.nowMs());
     }
   }
 
   step(): void {
     const { chance, stage } = this;
-    const at = chance.below(20);
+    const at = chance.below(23);
     if (at < 6) this.send();
     else if (at < 11) {
       const [work] = this.open.splice(chance.below(this.open.length + 1), 1);
@@ -140,7 +189,13 @@ class Run {
       this.guards.splice(chance.below(this.guards.length + 1), 1)[0]?.resolve(chance.once(2) ? 'no' : null);
     else if (at < 18) stage.tools.onSound(new Uint8Array(640));
     else if (at < 19) stage.ledger.faults.push(chance.pick(['none', 'before', 'after']));
-    else stage.clock.advance(chance.pick([10, 500, 3_000, 6_000]));
+    else if (at < 20) stage.clock.advance(chance.pick([10, 500, 3_000, 6_000]));
+    else if (at < 21) this.reconnect();
+    else if (at < 22) {
+      const gate: Deferred<void> = deferred();
+      this.gates.push(gate);
+      chance.pick([stage.store, stage.ledger]).gate = gate.promise;
+    } else this.openGates();
   }
 
   send(): void {
@@ -152,11 +207,26 @@ class Run {
         symbol: chance.pick(['A', 'B']),
         function_name: chance.pick(['monitor', 'listen', 'nope']),
       };
-      const id = chance.once(12) ? this.pick(this.sent) : `c${this.sent.length}`;
+      const id = chance.once(12) ? this.pick(this.current) : `c${this.sent.length}`;
       if (!this.sent.includes(id)) this.sent.push(id);
       return { id, name: chance.pick(NAMES), args };
     });
-    void this.stage.calls.dispatch(calls);
+    this.unanswered += 1;
+    void this.stage.calls.dispatch(calls).then(() => {
+      this.unanswered -= 1;
+    });
+  }
+
+  /** The model’s connection was replaced: those that are open are not answered on the new one. */
+  reconnect(): void {
+    this.stage.calls.forgetIds();
+    this.lostAt.push(this.stage.host.told.length);
+    this.firstOfConnection = this.sent.length;
+  }
+
+  /** Ids of this connection: those of another one mean another call. */
+  get current(): readonly string[] {
+    return this.sent.slice(this.firstOfConnection);
   }
 
   async decide(): Promise<void> {
@@ -173,24 +243,41 @@ class Run {
   }
 
   pick(ids: readonly string[]): string {
-    return ids.length === 0 ? 'c0' : this.chance.pick(ids);
+    return ids.length === 0 ? `c${this.sent.length}` : this.chance.pick(ids);
   }
 }
 
-const seen = { answered: 0, withdrawn: 0, leftAtHangUp: 0, settledLate: 0, streamed: 0 };
+const seen = { answered: 0, withdrawn: 0, cut: 0, former: 0, settledLate: 0, streamed: 0 };
 
-function check({ stage }: Run): void {
+/** The run has just ended: what of it is still there would stay there as long as somebody else’s code does. */
+function checkClosed({ stage, streams, unanswered }: Run): void {
+  const { counts } = stage;
+  for (const count of Object.values(stage.calls.counts())) expect(count).toBe(0);
+  expect(counts).toMatchObject({ toolRuns: 0, pendingCalls: 0 });
+  expect(unanswered).toBe(0);
+  for (const { isOver, signal } of streams) expect(isOver || signal.aborted).toBe(true);
+  // What the ledger guards is finished, and what was approved is done.
+  if (counts['sideEffects'] === 0 && counts['decisions'] === 0) expect(counts['timers']).toBe(0);
+}
+
+function check({ stage, isEach, lostAt }: Run): void {
   expect(stage.counts).toEqual(NOTHING_LEFT);
   const { told, frames } = stage.host;
   const calledAt = new Map<string, number>();
   const withdrawnAt = new Map<string, number>();
   const responses = new Map<string, { pending: number; final: number }>();
   const answered = new Map<string, number>();
+  const groupOf = new Map<string, readonly string[]>();
+  const cut = new Set<string>();
+  /** Whether the connection was lost after the call came, and before so much had been told. */
+  const isFormer = (id: string, at = Infinity): boolean =>
+    lostAt.some((lost) => lost > (calledAt.get(id) ?? 0) && lost <= at);
   for (const [at, one] of told.entries()) {
     if (one.kind === 'called')
       for (const id of one.ids) {
         expect(calledAt.has(id)).toBe(false);
         calledAt.set(id, at);
+        groupOf.set(id, one.ids);
       }
     if (one.kind === 'withdrawn') for (const id of one.ids) withdrawnAt.set(id, at);
     if (one.kind === 'responded') {
@@ -200,11 +287,13 @@ function check({ stage }: Run): void {
       if (one.isPending) expect(so).toEqual({ pending: 0, final: 0 });
       so[one.isPending ? 'pending' : 'final'] += 1;
       responses.set(one.id, so);
+      if (one.response['error'] === CUT) cut.add(one.id);
     }
     if (one.kind === 'answered')
       for (const { id } of one.responses) {
         expect(withdrawnAt.has(id)).toBe(false);
         expect(responses.has(id)).toBe(true);
+        expect(isFormer(id, at)).toBe(false);
         answered.set(id, (answered.get(id) ?? 0) + 1);
       }
   }
@@ -212,14 +301,15 @@ function check({ stage }: Run): void {
     const { pending = 0, final = 0 } = responses.get(id) ?? {};
     expect(pending + final).toBeGreaterThan(0);
     expect(final).toBeLessThanOrEqual(1);
-    if (withdrawnAt.has(id)) continue;
-    const isCut = told.some(
-      (one) => one.kind === 'responded' && one.id === id && one.response['error'] === CUT,
-    );
-    const times = answered.get(id) ?? 0;
-    expect(times).toBeLessThanOrEqual(1);
-    if (times === 0 && !isCut) seen.leftAtHangUp += 1;
     if (pending + final > 1) seen.settledLate += 1;
+    if (withdrawnAt.has(id)) continue;
+    // Answered exactly once, unless the run or the connection ended before the last call of its frame.
+    const isLost = cut.has(id) || (!isEach && groupOf.get(id)?.some((other) => cut.has(other)) === true);
+    const times = answered.get(id) ?? 0;
+    if (cut.has(id)) seen.cut += 1;
+    if (isFormer(id)) seen.former += 1;
+    if (isLost || isFormer(id)) expect(times).toBeLessThanOrEqual(1);
+    else expect(times).toBe(1);
   }
   seen.answered += frames.flat().length;
   seen.withdrawn += withdrawnAt.size;

@@ -3,8 +3,8 @@ import { NO_ACTIONS } from '../../src/event/event.js';
 import type { FunctionCall } from '../../src/model/live-connection.js';
 import { canonicalJson } from '../../src/tool/canonical-json.js';
 import { TOOL_CALLS_OPEN_MAX } from '../../src/tool-limits.js';
-import type { CallOutcome, ToolWork } from '../../src/tool/tool-work.js';
-import { deferred, settled, tool, toolCalls, ToolStage, NOTHING_LEFT } from './tool-stage.js';
+import type { CallOutcome, ToolWork, WorkListener } from '../../src/tool/tool-work.js';
+import { deferred, settled, tool, toolCalls, ToolStage, NOTHING_LEFT, NOTHING_OPEN } from './tool-stage.js';
 
 const call = (id: string, name = 'slow', args = {}): FunctionCall => ({ id, name, args });
 const done = (response: CallOutcome['response'], more: Partial<CallOutcome> = {}): CallOutcome => ({
@@ -204,6 +204,58 @@ describe('calls that the model withdraws', () => {
   });
 });
 
+describe('calls whose connection is lost', () => {
+  it('are told to the next one in words, however many of their message had ended before', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1', 'fast'), call('c2')]);
+    await work.end('c1', done({ n: 1 }));
+    calls.forgetIds();
+    expect(calls.awaitsAnswer).toBe(false);
+    await work.end('c2', done({ n: 2 }));
+    expect(host.frames).toEqual([]);
+    expect(host.texts).toEqual([
+      expect.stringMatching(/^fast, .*connection was lost, has a result: {"n":1}/),
+      expect.stringMatching(/^slow, .*connection was lost, has a result: {"n":2}/),
+    ]);
+    expect(host.resultOf('c2')).toEqual({ n: 2 });
+    expect(calls.counts()).toEqual({ tools: 0 });
+  });
+
+  it('do not get in the way of those that bear their ids on the next one', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1', 'old')]);
+    const endOld = work.open.get('c1')!;
+    const oldSignal = work.signals.get('c1')!;
+    calls.forgetIds();
+    void calls.dispatch([call('c1', 'new')]);
+    expect(calls.counts()).toEqual({ tools: 2 });
+    endOld(done({ of: 'old' }));
+    await settled();
+    expect(host.frames).toEqual([]);
+    expect(calls.awaitsAnswer).toBe(true);
+    await work.end('c1', done({ of: 'new' }));
+    expect(host.answerTo('c1')).toEqual({ of: 'new' });
+    expect(oldSignal.aborted).toBe(false);
+    expect(calls.counts()).toEqual({ tools: 0 });
+  });
+
+  it('are not withdrawn by an id of the next one, and are over with the run', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1', 'old')]);
+    const oldSignal = work.signals.get('c1')!;
+    calls.forgetIds();
+    void calls.dispatch([call('c1', 'new')]);
+    calls.withdraw(['c1']);
+    expect([oldSignal.aborted, work.signals.get('c1')?.aborted]).toEqual([false, true]);
+    await calls.close();
+    expect(oldSignal.aborted).toBe(true);
+    expect(host.of('responded')).toHaveLength(2);
+  });
+});
+
 describe('a call that had nothing to report', () => {
   it.each([
     ['empty text', ''],
@@ -231,7 +283,7 @@ describe('a call that had nothing to report', () => {
     stage.calls.onCallerTurn();
     await stage.ask('note', { a: 1, b: { c: 1, d: 2 } });
     expect(runs).toBe(3);
-    expect(stage.counts).toEqual(NOTHING_LEFT);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it.each([[0], [false], [[]], ['text'], [{ a: null }]])('is not one that returns %j', async (value) => {
@@ -250,6 +302,29 @@ describe('a call that had nothing to report', () => {
 });
 
 describe('the end of a run', () => {
+  it('comes before what was on its way to it', async () => {
+    const work = new OpenWork();
+    let listener: WorkListener | undefined;
+    const { host, calls } = toolCalls(work, {
+      work: (made) => {
+        listener = made;
+        return work;
+      },
+    });
+    const later: (() => void)[] = [];
+    host.enter = (happens) => void later.push(happens);
+    void calls.dispatch([call('c1')]);
+    await work.end('c1', done({}));
+    listener?.update({ text: 'late', interrupts: false });
+    listener?.changed(NO_ACTIONS);
+    listener?.settled({ id: 'c0', name: 'long' }, done({}));
+    await calls.close();
+    const told = host.told.length;
+    for (const happens of later) happens();
+    expect(later).toHaveLength(4);
+    expect(host.told).toHaveLength(told);
+  });
+
   it('tells each open call as such, answers nothing more, and lets nothing follow', async () => {
     const work = new OpenWork();
     const { host, calls } = toolCalls(work);
@@ -296,7 +371,7 @@ describe('the end of a run', () => {
     const names = ['slow', 'long', 'approved', 'refund', 'watch', 'waits', 'guarded', 'slow'] as const;
     stage.send(...names.map((name) => [name] as const));
     await stage.pass(100);
-    expect(stage.counts).toMatchObject({ tools: 5, pending: 2, streamingTools: 1, waiting: 1 });
+    expect(stage.counts).toMatchObject({ tools: 5, pending: 2, streamingTools: 1, sideEffects: 1 });
     await stage.close();
     // The ledger's entry stays open until the handler ends, which it never does.
     expect(stage.counts).toEqual({ ...NOTHING_LEFT, sideEffects: 1 });

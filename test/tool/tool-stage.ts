@@ -14,18 +14,14 @@ import type { EventActions, JsonObject } from '../../src/event/event.js';
 import type { FunctionCall, FunctionResponse } from '../../src/model/live-connection.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import type { SessionKey } from '../../src/store/store.js';
-import { AgentTools } from '../../src/tool/agent-tools.js';
+import type { AgentTools } from '../../src/tool/agent-tools.js';
 import { endCall, stopStreaming } from '../../src/tool/built-in-tools.js';
-import { outcomeOfDecision } from '../../src/tool/decided-call.js';
-import { Guards } from '../../src/tool/guards.js';
-import { Handlers } from '../../src/tool/handler.js';
 import { Invocation, type InvocationOptions } from '../../src/tool/invocation.js';
 import type { ModelUpdate } from '../../src/tool/model-updates.js';
-import { PendingDesk } from '../../src/tool/pending-desk.js';
-import { Permits } from '../../src/tool/permits.js';
-import { SideEffects } from '../../src/tool/side-effects.js';
+import type { PendingDesk } from '../../src/tool/pending-desk.js';
 import { ToolCalls, type ToolCallsOptions, type ToolHost } from '../../src/tool/tool-calls.js';
-import type { CallOutcome, ToolWork, WorkListener } from '../../src/tool/tool-work.js';
+import { NO_LINE, ToolRuns, type ToolStore } from '../../src/tool/tool-runs.js';
+import type { ToolWork } from '../../src/tool/tool-work.js';
 import { RecordingLog } from '../telephony/recording-log.js';
 import { MemoryLedger } from './memory-ledger.js';
 import { MemoryPendingCalls } from './memory-pending-calls.js';
@@ -143,6 +139,7 @@ export interface StageOptions extends Partial<Omit<AgentDefinition, 'name'>> {
   readonly autoRespond?: boolean;
   readonly responses?: 'group' | 'each';
   readonly state?: JsonObject;
+  readonly readState?: () => Promise<JsonObject>;
   /** Of a server that goes on from another one's store. */
   readonly ledger?: MemoryLedger | undefined;
   readonly store?: MemoryPendingCalls;
@@ -155,13 +152,16 @@ export class ToolStage {
   readonly host = new RecordingHost();
   readonly ledger: MemoryLedger;
   readonly store: MemoryPendingCalls;
-  readonly sideEffects: SideEffects;
-  readonly permits: Permits;
+  readonly runs: ToolRuns;
   readonly desk: PendingDesk;
   readonly tools: AgentTools;
   readonly calls: ToolCalls;
   /** Results of calls whose run was over. */
-  readonly late: { readonly callId: string; readonly outcome: CallOutcome }[] = [];
+  readonly late: {
+    readonly callId: string;
+    readonly response: JsonObject;
+    readonly actions: EventActions;
+  }[] = [];
   #count = 0;
 
   constructor({
@@ -170,6 +170,7 @@ export class ToolStage {
     autoRespond = true,
     responses = 'group',
     state = {},
+    readState = () => Promise.resolve(state),
     ledger = new MemoryLedger(),
     store = new MemoryPendingCalls(),
     clock = new VirtualClock(),
@@ -180,55 +181,30 @@ export class ToolStage {
     this.store = store;
     const { log } = this;
     const agent = defineAgent({ instruction: 'Serve.', ...definition, name: 'desk' });
-    this.sideEffects = new SideEffects({ ledger, clock, log });
-    this.permits = new Permits(agent.runConfig?.maxConcurrentTools ?? 4);
-    const { permits, sideEffects } = this;
-    const runInWorker = (): never => {
-      throw new Error('there are no workers here');
-    };
-    const handlers = new Handlers({ sideEffects, runInWorker, permits, clock, log });
-    const begin = (listener: Pick<WorkListener, 'update'>): Invocation =>
-      invocationOf({
-        runConfig: agent.runConfig ?? {},
-        state,
-        clock,
-        onFollowUp: (text) => listener.update({ text, interrupts: false }),
-      });
-    this.desk = new PendingDesk({
-      store,
-      // As the server does it: what the ledger guards may be tried again, anything else may not.
-      alone: async (call) => {
-        const called = agent.tools?.find(({ name }) => name === call.tool);
-        const mayRepeat = call.kind === 'approval' && called?.sideEffect !== undefined;
-        if (!mayRepeat && !(await this.desk.settle(call.id))) return;
-        const controller = new AbortController();
-        const scope = begin({ update() {} }).scope(controller.signal);
-        const guards = new Guards(agent, { clock, log });
-        const outcome = await outcomeOfDecision({ tool: called, call, guards, handlers, scope, controller });
-        this.late.push({ callId: call.callId, outcome });
-        if (mayRepeat) await this.desk.settle(call.id);
-      },
-      tellLate: async (call, outcome) => void this.late.push({ callId: call.callId, outcome }),
+    this.runs = new ToolRuns({
+      store: storeOf({ ledger, store, readState }),
+      agentNamed: (name) => (name === 'desk' ? agent : undefined),
+      runInWorker: () => () => Promise.reject(new Error('there are no workers here')),
+      tellLate: async ({ callId }, { response = {} }, actions) =>
+        void this.late.push({ callId, response, actions }),
+      clock,
       log,
     });
+    this.desk = this.runs.desk;
     let tools: AgentTools | undefined;
     this.calls = new ToolCalls({
       host: this.host,
       work: (listener) => {
         const stop = stopStreaming(agent);
-        tools = new AgentTools({
+        tools = this.runs.open({
           agent,
           builtIn: [endCall(NO_LINE), ...(stop === undefined ? [] : [stop])],
           identity: IDENTITY,
-          invocation: Promise.resolve(begin(listener)),
-          session: SESSION,
-          handlers,
-          desk: this.desk,
+          history: [],
+          callControl: NO_LINE,
           isLive,
           listener,
-          clock,
-          log,
-          onClosed: () => {},
+          onInvocation() {},
         });
         return tools;
       },
@@ -278,16 +254,16 @@ export class ToolStage {
 
   get counts(): Readonly<Record<string, number>> {
     return {
+      ...this.runs.counts(),
       ...this.calls.counts(),
-      ...this.desk.counts(),
-      sideEffects: this.sideEffects.underWay,
-      waiting: this.permits.waiting,
       timers: this.clock.pendingTimers,
     };
   }
 }
 
-export const NOTHING_LEFT = {
+/** Of a run that is not over, while nothing is going on in it. */
+export const NOTHING_OPEN = {
+  toolRuns: 1,
   tools: 0,
   pending: 0,
   streamingTools: 0,
@@ -295,14 +271,38 @@ export const NOTHING_LEFT = {
   pendingCalls: 0,
   decisions: 0,
   sideEffects: 0,
-  waiting: 0,
   timers: 0,
 };
 
-const NO_LINE = {
-  hangUp: () => ({ kind: 'unavailable' as const, why: 'There is no line.' }),
-  transfer: () => ({ kind: 'unavailable' as const, why: 'There is no line.' }),
-};
+/** Of one that is over. */
+export const NOTHING_LEFT = { ...NOTHING_OPEN, toolRuns: 0 };
+
+interface StoreParts {
+  readonly ledger: MemoryLedger;
+  readonly store: MemoryPendingCalls;
+  readonly readState: () => Promise<JsonObject>;
+}
+
+function storeOf({ ledger, store, readState }: StoreParts): ToolStore {
+  return {
+    readState,
+    saveArtifact: () => Promise.resolve(0),
+    loadArtifact: () => Promise.resolve(undefined),
+    remember: () => Promise.resolve(0),
+    relate: () => Promise.resolve(false),
+    recall: () => Promise.resolve([]),
+    claim: (claim) => ledger.claim(claim),
+    settle: (appName, key, response) => ledger.settle(appName, key, response),
+    release: (appName, key) => ledger.release(appName, key),
+    listLedger: () => ledger.listLedger(),
+    addPendingCall: (call) => store.addPendingCall(call),
+    listPendingCalls: () => store.listPendingCalls(),
+    findPendingCall: () => store.findPendingCall(),
+    decidePendingCall: (id, decision) => store.decidePendingCall(id, decision),
+    settlePendingCall: (id) => store.settlePendingCall(id),
+    listDecidedCalls: () => store.listDecidedCalls(),
+  };
+}
 
 export function invocationOf(options: Partial<InvocationOptions> & { readonly runConfig?: RunConfig } = {}) {
   return new Invocation({
