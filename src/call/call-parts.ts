@@ -8,6 +8,7 @@ import { errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
 import type { LiveClose, LiveConnection } from '../model/live-connection.js';
+import { tellPlugins } from '../tool/plugin-events.js';
 import { CallClock } from './call-clock.js';
 import type { SoundTee } from './caller-leg.js';
 import type { CallDeps } from './call-deps.js';
@@ -146,6 +147,7 @@ function openRun({ identity, agent, deps, history = [] }: CallSetUp, clock: Call
     onFault: (error) => deps.log.error({ callSid, cause: errorText(error) }, 'a listener of the run failed'),
   });
   deps.openRun?.(identity, run.stream, history);
+  tellPlugins(agent, run.stream, deps.log);
   return run;
 }
 

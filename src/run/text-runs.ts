@@ -22,6 +22,7 @@ import { historyMessages } from './run-happenings.js';
 import { RunMetrics } from './run-metrics.js';
 import { type Loss, StoredFirst } from './stored-first.js';
 import { declarationOf } from '../tool/agent-tools.js';
+import { tellPlugins } from '../tool/plugin-events.js';
 import type { ToolRuns } from '../tool/tool-runs.js';
 import { OVERDUE, runText, type TextOutcome } from './text-run.js';
 import { TextTools } from './text-tools.js';
@@ -199,6 +200,7 @@ export class TextRuns {
     const onTold = (item: RunItem): void => metrics.told(item);
     const teller = new StoredFirst({ broadcast, append, clock, onTold, onFault: this.#onFault });
     events.stream.listen((item) => teller.hear(item));
+    tellPlugins(agent, events.stream, log);
     const tools = new TextTools({
       agent,
       identity: identityOf(session, invocationId),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { defineAgent } from '../../src/agent/agent.js';
 import { GREETING_START_MAX_MS, PREWARMS_MAX } from '../../src/limits.js';
-import { CallRig } from '../support/call-rig.js';
+import { CallRig, NOTHING_LEFT } from '../support/call-rig.js';
 
 describe('a call begins', () => {
   it('with the model connected at the webhook and the greeting asked for when the stream opens', async () => {
@@ -39,7 +39,7 @@ describe('a call begins', () => {
     await rig.settle();
     await rig.advance(10_100);
     expect(rig.models.map((model) => model.closed)).toEqual([true, true, true]);
-    expect(rig.calls.counts()).toEqual({ calls: 0, streams: 0, models: 0, timers: 0 });
+    expect(rig.calls.counts()).toEqual(NOTHING_LEFT);
     expect(rig.clock.pendingTimers).toBe(0);
   });
 

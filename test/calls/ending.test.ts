@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { END_REASONS } from '../../src/call/end-reason.js';
 import { PROMPT_TEXTS } from '../../src/call/prompts.js';
-import { CallRig, type FakeModel, type FakeStream } from '../support/call-rig.js';
+import { CallRig, type FakeModel, type FakeStream, NOTHING_LEFT } from '../support/call-rig.js';
 
 const endsWith = (rig: CallRig): unknown => rig.seen('onCallEnded').at(-1)?.[1];
 
@@ -193,7 +193,7 @@ describe('a call ends', () => {
     await rig.advance(20_000);
     expect(endsWith(rig)).toBe('operator_hangup');
     expect(rig.hungUp).toEqual([callSid]);
-    expect(rig.calls.counts()).toEqual({ calls: 0, streams: 0, models: 0, timers: 0 });
+    expect(rig.calls.counts()).toEqual(NOTHING_LEFT);
     expect(rig.clock.pendingTimers).toBe(0);
   });
 
@@ -288,7 +288,7 @@ describe('fifty calls, ended in every way', () => {
       ways[count % ways.length]!(rig, stream, model);
     }
     await rig.advance(60_000);
-    expect(rig.calls.counts()).toEqual({ calls: 0, streams: 0, models: 0, timers: 0 });
+    expect(rig.calls.counts()).toEqual(NOTHING_LEFT);
     expect(rig.clock.pendingTimers).toBe(0);
     expect(rig.models.every((model) => model.closed)).toBe(true);
     expect(rig.streams.every((stream) => stream.closed)).toBe(true);

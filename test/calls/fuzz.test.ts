@@ -5,7 +5,14 @@ import { PROMPT_TEXTS } from '../../src/call/prompts.js';
 import type { CallSid } from '../../src/ids.js';
 import { DRAIN_MAX_MS, PREWARMS_MAX } from '../../src/limits.js';
 import type { CallStatus } from '../../src/telephony/voice-door.js';
-import { CallRig, END_CALL, type FakeModel, type FakeStream, tone } from '../support/call-rig.js';
+import {
+  CallRig,
+  END_CALL,
+  type FakeModel,
+  type FakeStream,
+  tone,
+  NOTHING_LEFT,
+} from '../support/call-rig.js';
 
 /** Sound per word of the model. */
 const WORD_MS = 250;
@@ -239,7 +246,7 @@ const sumOf = (rig: CallRig, name: 'onCallActive'): number =>
 
 function expectAtRest({ rig, callSid }: RandomCall, calls: number): void {
   expect(rig.view(callSid).state).toBe('ended');
-  expect(rig.calls.counts()).toEqual({ calls: 0, streams: 0, models: 0, timers: 0 });
+  expect(rig.calls.counts()).toEqual(NOTHING_LEFT);
   expect(rig.clock.pendingTimers).toBe(0);
   expect(rig.models.every((model) => model.closed)).toBe(true);
   expect(rig.streams.every((stream) => stream.closed)).toBe(true);

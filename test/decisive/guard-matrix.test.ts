@@ -7,9 +7,9 @@ import { systemClock } from '../../src/clock.js';
 import { functionCalls, functionResponses } from '../../src/event/event.js';
 import { type AgentDefinition, definePlugin, defineTool } from '../../src/index.js';
 import { DEFAULT_FROM } from '../../src/replay/webhook-params.js';
-import { answerTo, desk } from '../support/probe-agents.js';
+import { answerTo, desk, linesOf } from '../support/probe-agents.js';
 import type { JsonObject } from '../support/scripted-gemini.js';
-import { Stage } from '../support/stage.js';
+import { says, Stage } from '../support/stage.js';
 
 /** How often each handler was begun, by agent and tool. */
 const counts = new Map<string, number>();
@@ -215,6 +215,8 @@ describe('C12: a refund that is denied', () => {
 const trace: string[] = [];
 let audited: string[] = [];
 let handlerArgs: unknown;
+/** What a plugin heard of a run. */
+const watched: string[] = [];
 
 /** Agents for order, trust, edited arguments and contents. */
 function extras() {
@@ -251,7 +253,19 @@ function extras() {
         ? { role: 'user', parts: [{ text: 'Not ' }, { text: 'today.' }] }
         : { role: 'user', parts: [{ functionResponse: { name: 'echo', response: { not: 'today' } } }] },
   });
+  const watcher = definePlugin({
+    name: 'watcher',
+    onEvent(event) {
+      watched.push(event.partial === true ? 'fragment' : (linesOf([event])[0] ?? 'other'));
+      for (const key of Object.keys(event)) Reflect.deleteProperty(event, key);
+    },
+  });
+  const failing = definePlugin({
+    name: 'failing',
+    onEvent: () => Promise.reject(new Error('broken')) as never,
+  });
   return [
+    desk({ name: 'watched', tools: [echo], plugins: [failing, watcher] }),
     inOrder('all-pass', undefined, callback),
     inOrder('first-decides', { no: true }, callback),
     desk({ name: 'editing', tools: [echo, native], plugins: [audit, edit] }),
@@ -281,12 +295,22 @@ describe('guards in a call', () => {
     expect(audited).toEqual(['echo']);
     expect(handlerArgs).toEqual({ amount: 5 });
     expect(events.flatMap((event) => functionCalls(event))[0]?.args).toEqual({ amount: 500 });
-    expect(
-      events
-        .flatMap((event) => functionResponses(event))
-        .map(({ id }) => id)
-        .toSorted(),
-    ).toEqual(['e1', 'n1']);
+    expect(events.flatMap((event) => functionResponses(event)).map(({ id }) => id)).toEqual(
+      expect.arrayContaining(['e1', 'n1']),
+    );
+  });
+
+  it('hear every event of a run, and neither change nor break it', async () => {
+    const events = await withCall('watched', async ({ model, callSid }) => {
+      const page = await stage.watch(callSid);
+      model.toolCall({ id: 'c1', name: 'echo' });
+      await answerTo(model, 'c1');
+      says(model, 'There.', { ms: 200 });
+      await page.until('the words', ({ sealed }) => sealed.includes('done: There.'));
+    });
+    expect(watched).toEqual(['call c1', 'response c1', 'fragment', 'watched: There.']);
+    expect(linesOf(events)).toEqual(['call c1', 'response c1', 'watched: There.']);
+    expect(stage.errors.filter((line) => line.includes('a plugin that watches'))).toHaveLength(4);
   });
 
   it('C6: a content is told as its payload, or as its text', async () => {

@@ -304,7 +304,8 @@ describe('a slow tool', () => {
     await hangUp(call);
     // It stands in the history with what became of it.
     const responses = (await stage.events(call.callSid)).flatMap((event) => functionResponses(event));
-    expect(responses.map(({ id }) => id).toSorted()).toEqual(['c1', 'c2']);
+    expect(new Set(responses.map(({ id }) => id))).toEqual(new Set(['c1', 'c2']));
+    expect(responses).toHaveLength(2);
   });
 
   it('I7: what a withdrawn call had done all the same is told later', async () => {
@@ -344,7 +345,8 @@ describe('a slow tool', () => {
     const ids = events.flatMap((event) => functionCalls(event)).map(({ id }) => id);
     const answered = events.flatMap((event) => functionResponses(event)).map(({ id }) => id);
     expect(ids).toEqual(['c1', 'c2', 'c3', 'c4', 'c5', 'c6']);
-    expect(answered.toSorted()).toEqual(ids);
+    expect(new Set(answered)).toEqual(new Set(ids));
+    expect(answered).toHaveLength(ids.length);
   });
 });
 

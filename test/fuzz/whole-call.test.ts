@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { END_REASONS } from '../../src/call/end-reason.js';
 import { PROMPT_TEXTS } from '../../src/call/prompts.js';
 import { MAILBOX_MAX, TRANSCRIPT_MAX_CHARS } from '../../src/limits.js';
-import { tone } from '../support/call-rig.js';
+import { tone, NOTHING_LEFT } from '../support/call-rig.js';
 import { turn } from './carrier-line.js';
 import { Mutations, readCorpus } from './corpus.js';
 import { HostileCall } from './hostile-call.js';
@@ -121,7 +121,7 @@ async function expectEnd(call: HostileCall, callerListens = false): Promise<void
   while (call.door.server.openStreams + call.door.server.unstartedSockets > 0) await turn();
   await call.advance(15_000);
   expect(call.rig.clock.pendingTimers).toBe(0);
-  expect(call.rig.calls.counts()).toEqual({ calls: 0, streams: 0, models: 0, timers: 0 });
+  expect(call.rig.calls.counts()).toEqual(NOTHING_LEFT);
   const reasons = call.rig.seen('onCallEnded').map(([, reason]) => reason);
   expect(reasons).toHaveLength(1);
   expect(END_REASONS).toContain(reasons[0]);
