@@ -13,7 +13,7 @@ import { prepareEvent, stateChanges, type PreparedEvent } from './prepared-event
 import type { SessionTable } from './schema.js';
 import { findSession, insertSession, pageOfSessions, summaryOf, touchSession } from './session-rows.js';
 import { readState, writeState } from './state-rows.js';
-import { checkFilter, checkName, checkSession } from './stored-name.js';
+import { checkFilter, checkMimeType, checkName, checkSession } from './stored-name.js';
 import type {
   AppendOutcome,
   Artifact,
@@ -145,7 +145,7 @@ export class SqlStore implements Store {
   ): Promise<number> {
     checkSession(session);
     checkName('the artifact name', name);
-    checkName('the MIME type', mimeType);
+    checkMimeType(mimeType);
     if (bytes.byteLength > ARTIFACT_MAX_BYTES)
       throw new StoreError(
         'store_refused',

@@ -3,11 +3,9 @@
  * UTF-8. A name that would come back as another one is refused before it is used.
  */
 import { StoreError } from '../errors.js';
+import { isWholeText } from '../input-fault.js';
 import { STORE_NAME_MAX_BYTES } from '../limits.js';
 import type { SessionKey } from './store.js';
-
-const NUL = '\0';
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** @throws StoreError `store_refused`; the message does not hold the name, which may be a caller's number. */
 export function checkName(what: string, name: unknown): void {
@@ -18,10 +16,27 @@ export function checkName(what: string, name: unknown): void {
         ? 'is empty'
         : Buffer.byteLength(name) > STORE_NAME_MAX_BYTES
           ? `is longer than ${STORE_NAME_MAX_BYTES} bytes`
-          : name.includes(NUL) || LONE_SURROGATE.test(name)
+          : !isWholeText(name)
             ? 'holds a character that a name cannot have'
             : undefined;
   if (why !== undefined) throw new StoreError('store_refused', `${what} ${why}`);
+}
+
+/** RFC 9110, 8.3.1, in printable ASCII: anything else cannot be the value of a header. */
+const TOKEN = String.raw`[!#$%&'*+.^_\`|~0-9A-Za-z-]+`;
+const MIME_TYPE = new RegExp(
+  String.raw`^${TOKEN}/${TOKEN}(?:[ \t]*;[ \t]*${TOKEN}=(?:${TOKEN}|"(?:[ !#-\[\]-~]|\\[ -~])*"))*$`,
+);
+
+/** Whether it can be told as `Content-Type`. */
+export function isMimeType(text: string): boolean {
+  return MIME_TYPE.test(text);
+}
+
+/** @throws StoreError `store_refused` */
+export function checkMimeType(text: string): void {
+  checkName('the MIME type', text);
+  if (!isMimeType(text)) throw new StoreError('store_refused', 'the MIME type is none');
 }
 
 /** @throws StoreError `store_refused` */
