@@ -19,6 +19,22 @@ function jsonLines(text: string): Record<string, unknown>[] {
 
 const spreadShape = { count: expect.any(Number), p50: expect.any(Number), p99: expect.any(Number) };
 
+describe('the benchmark of long sessions', () => {
+  it('tells for how long each reading held the event loop', async () => {
+    const script = fileURLToPath(new URL('large-session.mjs', folder));
+    const { stdout } = await run(process.execPath, [script, '--events=300']);
+    const results = jsonLines(stdout);
+    expect(results.map(({ read, events }) => [read, events])).toEqual([
+      ['whole', 300],
+      ['history', 300],
+    ]);
+    for (const result of results) {
+      expect(result).toMatchObject({ heldMs: { median: expect.any(Number), max: expect.any(Number) } });
+      expect(result).toHaveProperty('commit');
+    }
+  }, 120_000);
+});
+
 describe('the benchmark of whole calls', () => {
   it('drives the bare relay and reports one JSON object a line, then a table', async () => {
     const script = fileURLToPath(new URL('calls.mjs', folder));

@@ -3,12 +3,13 @@
  * of the built server on a free port, with its log in a file, ended by SIGTERM and its drain awaited, bounded.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { sleep, type Clock } from '../clock.js';
 import { TelephonyError } from '../errors.js';
 import { CALL_SERVER_READY_MAX_MS, CALL_SERVER_STOP_MAX_MS } from '../limits.js';
+import { makeFolder } from '../make-folder.js';
 
 export interface CallServer {
   readonly url: string;
@@ -61,7 +62,7 @@ function freePort(): Promise<number> {
 export async function startCallServer(options: StartedServerOptions): Promise<CallServer> {
   const { clock, entry, env, signal } = options;
   const folder = env['DATA_DIR'] ?? 'data';
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   const logFile = join(folder, 'call-server.log');
   const port = await freePort();
   const log = openSync(logFile, 'w', 0o600);

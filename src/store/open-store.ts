@@ -1,12 +1,13 @@
 /**
  * From `DATABASE_URL` to a Store whose tables are up to date: `sqlite:PATH` or `postgres://…`.
  */
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import type { Clock } from '../clock.js';
 import { errorText, StoreError } from '../errors.js';
 import type { Log } from '../observe/log.js';
+import { makeFolder } from '../make-folder.js';
 import { maskOf } from './database-address.js';
 import { createPostgresPool } from './postgres-pool.js';
 import { migrate, type Backend, type Tables } from './schema.js';
@@ -84,7 +85,7 @@ function openSqlite(givenPath: string, { clock, log }: OpenStoreOptions): Opened
 
 /** SQLite gives its other files the mode of this one. */
 function makeFile(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(path));
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
 }
 

@@ -23,6 +23,7 @@ const LEAVES = [
   'limits.ts',
   'errors.ts',
   'loopback.ts',
+  'make-folder.ts',
   'package-root.ts',
 ];
 /** Parts that browsers load: no builtins and no packages, types included. */
