@@ -122,7 +122,7 @@ it('a session id that no header can hold is told encoded, and found again by its
 });
 
 it('a type that no header can hold is refused when it is saved, and what is imported belongs where it says', async () => {
-  const store = await openStore('sqlite::memory:', { clock: systemClock, log: silentLog });
+  const store = await openStore(`sqlite:${stage.folder}/other.db`, { clock: systemClock, log: silentLog });
   const session = { appName: 'a', userId: 'u', id: 's' };
   await store.createSession(session);
   for (const mimeType of ['text/plain; charset=utf-8\r\nX-Evil: 1', 'text/☎', 'text', ''])
