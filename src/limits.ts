@@ -356,6 +356,11 @@ export const HURRIED_CLOSE_MAX_MS = 8_000;
 /** Headers of a request, and the whole request, must have come within these; half-sent ones are closed. */
 export const HTTP_HEADERS_MAX_MS = 10_000;
 export const HTTP_REQUEST_MAX_MS = 15_000;
+/** The body of a request, unpacked: MESSAGE_MAX_CHARS of any script, three bytes each, with room. */
+export const HTTP_BODY_MAX_BYTES = 64 * 1024;
+/** One page of calls, and the usual one. */
+export const CALL_PAGE_MAX = 200;
+export const CALL_PAGE_USUAL = 50;
 /** How often half-sent requests are looked for. */
 export const HTTP_CHECK_INTERVAL_MS = 5_000;
 

@@ -1,6 +1,6 @@
 /**
  * `npm run store -- …`: what an operator does with stored conversations: forget a caller, let old ones go, take a copy and
- * put one back. Works on the `DATABASE_URL` of the environment while the server runs or not. Exit 0, or 78 for a wrong command line or database.
+ * put one back. Works on the `DATABASE_URL` of the environment while the server runs or not. Exits as `EXIT` says, with one line on what is wrong.
  */
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { config as loadDotenv } from 'dotenv';
 import { systemClock } from './clock.js';
 import { readConfig } from './config.js';
-import { ConfigError, errorText } from './errors.js';
+import { ConfigError, errorText, StoreError } from './errors.js';
 import { silentLog } from './observe/log.js';
 import { openStore } from './store/open-store.js';
 import { prune } from './store/retention.js';
@@ -24,7 +24,37 @@ const HELP = `Stored conversations.
 
 USER is a caller's number, such as +15550100001, or a user id of the text modes.
 `;
-const CONFIG_EXIT = 78;
+/** As in sysexits.h. */
+const EXIT = {
+  /** The command line is wrong. */
+  usage: 64,
+  /** A line of the file is not one of an export, or holds what cannot be stored. */
+  data: 65,
+  /** The file cannot be read. */
+  noInput: 66,
+  /** The database did not do it; another try may help. */
+  failed: 1,
+  /** The database or its address is wrong. */
+  config: 78,
+} as const;
+
+/** Something that is wrong with the command, and what it exits with. */
+class CommandError extends Error {
+  readonly exit: number;
+
+  constructor(exit: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.exit = exit;
+  }
+}
+
+/** Why a file cannot be read, by the code of the operating system. */
+const FILE_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EISDIR: 'it is a folder',
+  EACCES: 'it may not be read',
+  EPERM: 'it may not be read',
+};
 
 interface Arguments {
   readonly command: string | undefined;
@@ -48,7 +78,7 @@ function readArguments(args: readonly string[]): Arguments | 'help' {
     const [command, subject] = positionals;
     return { command, subject, app: values.app, user: values.user };
   } catch (error) {
-    throw new ConfigError('config_invalid', `${errorText(error)} (--help tells the commands)`);
+    throw new CommandError(EXIT.usage, `${errorText(error)} (--help tells the commands)`);
   }
 }
 
@@ -64,7 +94,7 @@ function printCounts({ sessions, events, stateKeys, artifactVersions, memoryFact
 
 function required(subject: string | undefined, what: string): string {
   if (subject !== undefined && subject !== '') return subject;
-  throw new ConfigError('config_invalid', `name ${what} (--help tells the commands)`);
+  throw new CommandError(EXIT.usage, `name ${what} (--help tells the commands)`);
 }
 
 /** As fast as they are taken. Whoever reads only the beginning, as `head`, has what was wanted. */
@@ -92,8 +122,17 @@ async function* linesOf(path: string): AsyncGenerator<string> {
     failure = error;
     lines.close();
   });
-  yield* lines;
-  if (failure !== undefined) throw new ConfigError('config_invalid', errorText(failure));
+  try {
+    yield* lines;
+  } catch (error) {
+    // Some versions of readline do tell.
+    failure = error instanceof Error ? error : new Error(errorText(error));
+  }
+  if (failure === undefined) return;
+  const why = 'code' in failure ? FILE_FAULTS[String(failure.code)] : undefined;
+  throw new CommandError(EXIT.noInput, `${path} cannot be read: ${why ?? errorText(failure)}`, {
+    cause: failure,
+  });
 }
 
 async function run(store: Store, { command, subject, app, user }: Arguments): Promise<void> {
@@ -124,8 +163,8 @@ async function run(store: Store, { command, subject, app, user }: Arguments): Pr
       return;
     }
     default:
-      throw new ConfigError(
-        'config_invalid',
+      throw new CommandError(
+        EXIT.usage,
         `there is no command "${command ?? ''}" (--help tells the commands)`,
       );
   }
@@ -147,7 +186,15 @@ async function main(): Promise<void> {
   }
 }
 
+function exitOf(error: unknown): number {
+  if (error instanceof CommandError) return error.exit;
+  if (error instanceof ConfigError) return EXIT.config;
+  if (!(error instanceof StoreError)) return EXIT.failed;
+  if (error.code === 'store_unusable') return EXIT.config;
+  return error.code === 'store_refused' ? EXIT.data : EXIT.failed;
+}
+
 main().catch((error: unknown) => {
   process.stderr.write(`store: ${errorText(error)}\n`);
-  process.exitCode = CONFIG_EXIT;
+  process.exitCode = exitOf(error);
 });

@@ -304,6 +304,7 @@ function createHttpServer(config: Config, parts: HttpParts): Server {
   renderVoiceAnswer({ kind: 'stream', token: 'warm-up' }, 'https://localhost');
   const app = express();
   app.disable('x-powered-by');
+  app.disable('etag');
   app.use(
     createWebhooks({
       ...trustOf(config),

@@ -97,16 +97,21 @@ describe('the command for stored conversations', () => {
   });
 
   it.each([
-    ['a missing file', ['import', 'nowhere.jsonl'], /ENOENT/u],
-    ['a folder', ['import', 'test'], /EISDIR/u],
-    ['what is no copy', ['import', 'package.json'], /line 1|1:/u],
-    ['no such command', ['burn'], /no command "burn"/u],
-    ['no user', ['forget'], /name a user/u],
-    ['no days', ['prune', '-x'], /--help|days/u],
-    ['days that are none', ['prune', 'many'], /days must be a number above 0/u],
-  ])('tells %s in one line, with 78', async (_what, args, told) => {
+    [
+      'a missing file',
+      66,
+      ['import', 'nowhere.jsonl'],
+      /nowhere\.jsonl cannot be read: there is no such file/u,
+    ],
+    ['a folder', 66, ['import', 'test'], /cannot be read: it is a folder/u],
+    ['what is no copy', 65, ['import', 'package.json'], /line 1|1:/u],
+    ['no such command', 64, ['burn'], /no command "burn"/u],
+    ['no user', 64, ['forget'], /name a user/u],
+    ['no days', 64, ['prune', '-x'], /--help|days/u],
+    ['days that are none', 65, ['prune', 'many'], /days must be a number above 0/u],
+  ])('tells %s in one line, with %i', async (_what, exit, args, told) => {
     const { code, output, errors } = await run(args);
-    expect([code, output]).toEqual([78, '']);
+    expect([code, output]).toEqual([exit, '']);
     expect(errors).toMatch(told);
     expect(errors.trimEnd().split('\n')).toHaveLength(1);
   });

@@ -6,7 +6,11 @@ import { z } from 'zod';
 import type { Log } from '../observe/log.js';
 import type { PendingCalls } from '../store/pending-calls.js';
 import { requireJson } from './gatekeeper.js';
+import type { PageBounds } from './paging.js';
 import { notFound, pageOf, storeRoute } from './session-api.js';
+import { PENDING_PAGE_MAX } from '../tool-limits.js';
+
+const PENDING_PAGES: PageBounds<string> = { limitMax: PENDING_PAGE_MAX, readCursor: (text) => text };
 
 export interface ApprovalApiOptions {
   readonly store: Pick<PendingCalls, 'listPendingCalls' | 'findPendingCall'>;
@@ -48,7 +52,7 @@ async function listApprovals(
   request: Request,
   response: Response,
 ): Promise<void> {
-  const page = pageOf(request, response, (text) => text);
+  const page = pageOf(request, response, PENDING_PAGES);
   if (page === undefined) return;
   const { items, next } = await store.listPendingCalls(page);
   response.json({

@@ -5,7 +5,11 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import type { Log } from '../observe/log.js';
 import type { Ledger, LedgerEntry } from '../store/ledger.js';
+import type { PageBounds } from './paging.js';
 import { pageOf, storeRoute } from './session-api.js';
+import { LEDGER_PAGE_MAX } from '../tool-limits.js';
+
+const LEDGER_PAGES: PageBounds<string> = { limitMax: LEDGER_PAGE_MAX, readCursor: (text) => text };
 
 export interface LedgerApiOptions {
   readonly store: Pick<Ledger, 'listLedger'>;
@@ -37,7 +41,7 @@ async function listEntries(
     response.status(400).json({ error: `${issue?.path.join('.')}: ${issue?.message}` });
     return;
   }
-  const page = pageOf(request, response, (text) => text);
+  const page = pageOf(request, response, LEDGER_PAGES);
   if (page === undefined) return;
   const { app, ...filter } = read.data;
   const { items, next } = await store.listLedger(

@@ -13,6 +13,9 @@ import type { CallBook, CallView } from './call-view.js';
 import { addApprovalRoutes } from './approval-api.js';
 import { requireJson, requireToken } from './gatekeeper.js';
 import { addLedgerRoutes } from './ledger-api.js';
+import { CALL_PAGE_MAX, CALL_PAGE_USUAL, HTTP_BODY_MAX_BYTES } from '../limits.js';
+import { type PageBounds, readPage } from './paging.js';
+import { requestFault } from './request-error.js';
 import { addRunRoutes, type RunDoor } from './run-api.js';
 import { addSessionRoutes } from './session-api.js';
 
@@ -31,8 +34,6 @@ export interface OperationsOptions {
   readonly log: Log;
 }
 
-const PAGE_MAX = 200;
-
 const NOT_BUILT_YET = [
   'get /',
   'get /calls/:callSid/timeline',
@@ -44,6 +45,7 @@ const NOT_BUILT_YET = [
 export function createOperationsApi(options: OperationsOptions): Router {
   const { calls, store, decide, clock, log } = options;
   const api = Router();
+  api.use(forNobodyElse);
   api.get('/healthz', (_request, response) => {
     response.json({ status: 'ok' });
   });
@@ -62,7 +64,7 @@ export function createOperationsApi(options: OperationsOptions): Router {
   api.use(requireToken(options.consoleToken));
   if (store !== undefined && decide !== undefined) addApprovalRoutes(api, { store, decide, log });
   api.use(requireJson);
-  api.use(express.json({ limit: '64kb' }));
+  api.use(express.json({ limit: HTTP_BODY_MAX_BYTES }));
   api.get('/calls', (request, response) => listCalls(calls, request, response));
   api.get('/calls/:callSid', (request, response) => {
     const call = calls.find(request.params.callSid);
@@ -101,25 +103,31 @@ function refuseNotBuilt(api: Router): void {
   }
 }
 
+/** What is told here is one operator's to read, and may be deleted the next moment: nothing on the way keeps it. */
+function forNobodyElse(_request: Request, response: Response, next: NextFunction): void {
+  response.set('Cache-Control', 'no-store');
+  next();
+}
+
+const CALL_PAGES: PageBounds<number> = {
+  limitMax: CALL_PAGE_MAX,
+  cursorName: 'before',
+  readCursor: (text) => (Number.isNaN(Date.parse(text)) ? undefined : Date.parse(text)),
+  cursorWords: 'an ISO 8601 time',
+};
+
 /** `?limit=` (1 to 200, 50 by default), `?before=` a call's `startedAt`, `?state=live|ended`. */
 function listCalls(calls: CallBook, request: Request, response: Response): void {
-  const limit = Number(request.query['limit'] ?? 50);
-  const before = request.query['before'];
+  const page = readPage(request, response, CALL_PAGES);
+  if (page === undefined) return;
+  const { cursor: beforeMs, limit = CALL_PAGE_USUAL } = page;
   const state = request.query['state'];
-  if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_MAX) {
-    response.status(400).json({ error: `limit must be a whole number from 1 to ${PAGE_MAX}` });
-    return;
-  }
-  if (before !== undefined && (typeof before !== 'string' || Number.isNaN(Date.parse(before)))) {
-    response.status(400).json({ error: 'before must be an ISO 8601 time' });
-    return;
-  }
   if (state !== undefined && state !== 'live' && state !== 'ended') {
     response.status(400).json({ error: 'state must be live or ended' });
     return;
   }
   const matches = (call: CallView): boolean =>
-    (before === undefined || Date.parse(call.startedAt) < Date.parse(before)) &&
+    (beforeMs === undefined || Date.parse(call.startedAt) < beforeMs) &&
     (state === undefined || (state === 'ended') === (call.endReason !== null));
   const found = calls.list().filter(matches).slice(0, limit);
   response.json({
@@ -130,18 +138,9 @@ function listCalls(calls: CallBook, request: Request, response: Response): void 
 /** The last resort of the HTTP edge: says nothing about the inside. Errors of body parsers carry their status. */
 export function createErrorHandler(log: Log) {
   return (error: unknown, _request: Request, response: Response, next: NextFunction): void => {
-    const status = statusOf(error);
-    if (status >= 500) log.error({ cause: errorText(error) }, 'a request failed');
+    const fault = requestFault(error);
+    if (fault === undefined) log.error({ cause: errorText(error) }, 'a request failed');
     if (response.headersSent) next(error);
-    else
-      response
-        .status(status)
-        .json({ error: status >= 500 ? 'internal error' : 'the request could not be read' });
+    else response.status(fault?.status ?? 500).json({ error: fault?.error ?? 'internal error' });
   };
-}
-
-function statusOf(error: unknown): number {
-  const status: unknown =
-    typeof error === 'object' && error !== null ? Reflect.get(error, 'status') : undefined;
-  return typeof status === 'number' && status >= 400 && status < 600 ? status : 500;
 }

@@ -5,6 +5,7 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { AppError, errorText } from '../errors.js';
+import { faultText, isWholeText, NO_WHOLE_TEXT } from '../input-fault.js';
 import { MESSAGE_MAX_CHARS } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import type { TextMode } from '../observe/run-observer.js';
@@ -50,12 +51,13 @@ export interface RunApiOptions {
 }
 
 const name = z.string().min(1).max(256);
+const words = z.string().max(MESSAGE_MAX_CHARS).refine(isWholeText, NO_WHOLE_TEXT);
 const body = z.strictObject({
   userId: name,
   sessionId: name.optional(),
   newMessage: z.strictObject({
     role: z.literal('user').optional(),
-    parts: z.array(z.strictObject({ text: z.string().max(MESSAGE_MAX_CHARS) })).min(1),
+    parts: z.array(z.strictObject({ text: words })).min(1),
   }),
 });
 
@@ -110,15 +112,16 @@ async function answer(response: Response, log: Log, run: () => Promise<void>): P
 }
 
 function readMessage(request: Request, response: Response) {
-  const read = body.safeParse(request.body);
-  if (read.success) {
-    const { userId, sessionId, newMessage } = read.data;
-    const message = newMessage.parts.map(({ text }) => text).join('');
-    if (message.trim() !== '') return { userId, sessionId, message };
+  // Where nothing was sent there is no body at all.
+  const read = body.safeParse(request.body ?? {});
+  if (!read.success) {
+    response.status(400).json({ error: faultText(read.error, 'the body') });
+    return undefined;
   }
-  const issue = read.success ? undefined : read.error.issues[0];
-  const place = issue === undefined || issue.path.length === 0 ? 'newMessage' : issue.path.join('.');
-  response.status(400).json({ error: `${place}: ${issue?.message ?? 'the message is empty'}` });
+  const { userId, sessionId, newMessage } = read.data;
+  const message = newMessage.parts.map((part) => part.text).join('');
+  if (message.trim() !== '') return { userId, sessionId, message };
+  response.status(400).json({ error: 'newMessage: is empty' });
   return undefined;
 }
 
@@ -135,7 +138,8 @@ async function runStreamed(start: StartRun, request: Request, response: Response
   const message = readMessage(request, response);
   if (message === undefined) return;
   const { sessionId, broadcast } = await start({ ...message, mode: 'sse' }, signalOf(response));
-  response.setHeader('X-Session-Id', sessionId);
+  // A header holds ASCII only, and an id any text.
+  response.setHeader('X-Session-Id', encodeURIComponent(sessionId));
   broadcast.watch(new SseWriter(response), { fromStart: true });
 }
 

@@ -7,8 +7,11 @@ import { z } from 'zod';
 import type { Clock } from '../clock.js';
 import { StoreError, errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
+import { ARTIFACT_LIST_MAX, EVENT_PAGE_MAX, SESSION_PAGE_MAX } from '../limits.js';
+import { type PageBounds, readPage } from './paging.js';
 import { sessionJson } from './session-json.js';
 import { prune } from '../store/retention.js';
+import { isMimeType } from '../store/stored-name.js';
 import type { SessionKey, Store } from '../store/store.js';
 
 export interface SessionApiOptions {
@@ -19,6 +22,13 @@ export interface SessionApiOptions {
 
 type Params = Readonly<Record<string, string>>;
 type Run = (request: Request, response: Response) => Promise<void>;
+
+const SESSION_PAGES: PageBounds<string> = { limitMax: SESSION_PAGE_MAX, readCursor: (text) => text };
+const ARTIFACT_PAGES: PageBounds<string> = { limitMax: ARTIFACT_LIST_MAX, readCursor: (text) => text };
+const EVENT_PAGES: PageBounds<number> = {
+  limitMax: EVENT_PAGE_MAX,
+  readCursor: (text) => (/^[0-9]{1,15}$/.test(text) ? Number(text) : undefined),
+};
 
 const pruneSchema = z.strictObject({ days: z.number().positive() });
 
@@ -102,7 +112,7 @@ function keyOf(request: Request): SessionKey {
 
 async function listSessions(store: Store, request: Request, response: Response): Promise<void> {
   const { appName, userId } = keyOf(request);
-  const page = pageOf(request, response, (text) => text);
+  const page = pageOf(request, response, SESSION_PAGES);
   if (page === undefined) return;
   const { items, next } = await store.listSessions({ appName, userId }, page);
   response.json({
@@ -120,9 +130,9 @@ async function listSessions(store: Store, request: Request, response: Response):
 /** Without a page the whole session with its state; with `?after=` or `?limit=` a page of its events, each with its `seq`. */
 async function showSession(store: Store, request: Request, response: Response): Promise<void> {
   const key = keyOf(request);
-  const isPaged = request.query['after'] !== undefined || request.query['limit'] !== undefined;
+  const isPaged = Object.keys(request.query).some((name) => /^(?:after|limit)(?:\[|$)/.test(name));
   if (isPaged) {
-    const page = pageOf(request, response, (text) => (/^\d{1,15}$/.test(text) ? Number(text) : undefined));
+    const page = pageOf(request, response, EVENT_PAGES);
     if (page === undefined) return;
     const events = await store.listEvents(key, page);
     if (events === undefined) return notFound(response, 'session');
@@ -138,7 +148,7 @@ async function showSession(store: Store, request: Request, response: Response): 
 }
 
 async function listArtifacts(store: Store, request: Request, response: Response): Promise<void> {
-  const page = pageOf(request, response, (text) => text);
+  const page = pageOf(request, response, ARTIFACT_PAGES);
   if (page === undefined) return;
   const { items, next } = await store.listArtifacts(keyOf(request), page);
   response.json({ artifacts: items, ...(next !== undefined && { next }) });
@@ -154,7 +164,8 @@ async function loadArtifact(store: Store, request: Request, response: Response):
   );
   if (artifact === undefined) return notFound(response, 'artifact');
   response.set({
-    'Content-Type': artifact.mimeType,
+    // An older version took what is no type.
+    'Content-Type': isMimeType(artifact.mimeType) ? artifact.mimeType : 'application/octet-stream',
     'X-Artifact-Version': String(artifact.version),
     // What a caller or a tool made is never run as a page of ours.
     'Content-Disposition': 'attachment',
@@ -163,23 +174,16 @@ async function loadArtifact(store: Store, request: Request, response: Response):
   response.send(Buffer.from(artifact.bytes));
 }
 
-/** `?after=` and `?limit=`; undefined when they make no sense, which is then answered. */
+/** As the store takes a page; undefined when it made no sense, which is answered then. */
 export function pageOf<Cursor>(
   request: Request,
   response: Response,
-  read: (text: string) => Cursor | undefined,
+  bounds: PageBounds<Cursor>,
 ): { after?: Cursor; limit?: number } | undefined {
-  const { after, limit } = request.query;
-  const cursor = typeof after === 'string' ? read(after) : undefined;
-  const count = limit === undefined ? undefined : Number(limit);
-  if (
-    (after !== undefined && cursor === undefined) ||
-    (count !== undefined && !(Number.isInteger(count) && count > 0))
-  ) {
-    response.status(400).json({ error: 'after must be what `next` was, and limit a whole number above 0' });
-    return undefined;
-  }
-  return { ...(cursor !== undefined && { after: cursor }), ...(count !== undefined && { limit: count }) };
+  const page = readPage(request, response, bounds);
+  if (page === undefined) return undefined;
+  const { cursor, limit } = page;
+  return { ...(cursor !== undefined && { after: cursor }), ...(limit !== undefined && { limit }) };
 }
 
 export function notFound(response: Response, what: string): void {

@@ -43,7 +43,11 @@ const lineSchema = z.discriminatedUnion('type', [
     userId: z.string(),
     sessionId: z.string().exactOptional(),
     name: z.string(),
-    version: z.number(),
+    /** The column holds 32 bits. */
+    version: z
+      .int()
+      .min(0)
+      .max(2 ** 31 - 1),
     mimeType: z.string(),
     createdAtMs: z.number(),
     /** Base64. */

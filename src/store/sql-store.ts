@@ -36,7 +36,7 @@ import type { SessionTable } from './schema.js';
 import { findSession, insertSession, pageOfSessions, summaryOf, touchSession } from './session-rows.js';
 import { readState, writeState } from './state-rows.js';
 import { storedJson } from './stored-json.js';
-import { checkFilter, checkName, checkSession, isName } from './stored-name.js';
+import { checkFilter, checkMimeType, checkName, checkSession, isName } from './stored-name.js';
 import type {
   AppendOutcome,
   Artifact,
@@ -173,7 +173,7 @@ export class SqlStore implements Store {
   ): Promise<number> {
     checkSession(session);
     checkName('the artifact name', name);
-    checkName('the MIME type', mimeType);
+    checkMimeType(mimeType);
     if (bytes.byteLength > ARTIFACT_MAX_BYTES)
       throw new StoreError(
         'store_refused',

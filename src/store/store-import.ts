@@ -2,6 +2,7 @@
  * Takes the lines of an export into a store. Each session is one transaction, so that one which was cut off is not there at all and
  * comes with the next try; what is there already stays as it is.
  */
+import { StoreError } from '../errors.js';
 import { NOTHING_DELETED, sumOf } from './deletion.js';
 import { insertEvents } from './event-rows.js';
 import { readLine, sessionOfLine, type ExportLine } from './export-line.js';
@@ -9,8 +10,8 @@ import { importEntry } from './ledger-rows.js';
 import { factWords, insertMemory, relationWords } from './memory-rows.js';
 import type { ArtifactTable, Connection, EventTable, StateTable } from './schema.js';
 import { insertSession } from './session-rows.js';
-import { NOBODY } from './state-scopes.js';
-import { checkName } from './stored-name.js';
+import { NOBODY, ownerOfArtifact, ownerOfKey } from './state-scopes.js';
+import { checkMimeType, checkName } from './stored-name.js';
 import type { DeletedCounts, ImportedCounts } from './store.js';
 import type { Transactions } from './transactions.js';
 
@@ -37,6 +38,8 @@ export async function importLines(
     if (text.trim() === '') continue;
     const line = readLine(text, number);
     checkLine(line);
+    if (!isAtHome(line))
+      throw new StoreError('store_refused', `line ${number} names another owner than its name belongs to`);
     if (run[0] !== undefined && !belongsTo(run[0], line)) await flush();
     run.push(line);
     if (sessionOfLine(line) === undefined) await flush();
@@ -52,7 +55,24 @@ function checkLine(line: ExportLine): void {
   if (sessionId !== undefined) checkName('the session id', sessionId);
   if (line.type === 'event') checkName('the event id', line.event.id);
   if (line.type === 'state') checkName('a state key', line.key);
-  if (line.type === 'artifact') checkName('the artifact name', line.name);
+  if (line.type === 'artifact') {
+    checkName('the artifact name', line.name);
+    checkMimeType(line.mimeType);
+  }
+}
+
+/** What is prefixed as the user's or the app's belongs to no session, and everything else to one: otherwise it would be listed where
+ * it cannot be read. */
+function isAtHome(line: ExportLine): boolean {
+  if (line.type !== 'artifact' && line.type !== 'state') return true;
+  // Stands for a session where the line names none: only its place in the owner counts.
+  const named = { appName: line.appName, userId: line.userId ?? 'u', id: line.sessionId ?? 's' };
+  const owner = line.type === 'artifact' ? ownerOfArtifact(named, line.name) : ownerOfKey(named, line.key);
+  if (owner === undefined) return false;
+  return (
+    (owner.userId === NOBODY) === (line.userId === undefined) &&
+    (owner.sessionId === NOBODY) === (line.sessionId === undefined)
+  );
 }
 
 function belongsTo(first: ExportLine, line: ExportLine): boolean {

@@ -3,11 +3,9 @@
  * UTF-8. A name that would come back as another one is refused before it is used.
  */
 import { StoreError } from '../errors.js';
+import { isWholeText } from '../input-fault.js';
 import { STORE_NAME_MAX_BYTES } from '../limits.js';
 import type { SessionKey } from './store.js';
-
-const NUL = '\0';
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** What is wrong with a name; undefined for a good one. */
 function faultOfName(name: unknown): string | undefined {
@@ -18,9 +16,7 @@ function faultOfName(name: unknown): string | undefined {
 }
 
 function faultOfCharacters(text: string): string | undefined {
-  return text.includes(NUL) || LONE_SURROGATE.test(text)
-    ? 'holds a character that cannot be stored'
-    : undefined;
+  return isWholeText(text) ? undefined : 'holds a character that cannot be stored';
 }
 
 /** Whether anything can be stored under this name at all. */
@@ -45,6 +41,23 @@ function faultOfText(text: unknown, charsMax: number): string | undefined {
   if (text.trim() === '') return 'is empty';
   if (text.length > charsMax) return `is longer than ${charsMax} characters`;
   return faultOfCharacters(text);
+}
+
+/** RFC 9110, 8.3.1, in printable ASCII: anything else cannot be the value of a header. */
+const TOKEN = String.raw`[!#$%&'*+.^_\`|~0-9A-Za-z-]+`;
+const MIME_TYPE = new RegExp(
+  String.raw`^${TOKEN}/${TOKEN}(?:[ \t]*;[ \t]*${TOKEN}=(?:${TOKEN}|"(?:[ !#-\[\]-~]|\\[ -~])*"))*$`,
+);
+
+/** Whether it can be told as `Content-Type`. */
+export function isMimeType(text: string): boolean {
+  return MIME_TYPE.test(text);
+}
+
+/** @throws StoreError `store_refused` */
+export function checkMimeType(text: string): void {
+  checkName('the MIME type', text);
+  if (!isMimeType(text)) throw new StoreError('store_refused', 'the MIME type is none');
 }
 
 /** @throws StoreError `store_refused` */

@@ -3,6 +3,7 @@
  * the client's author, and never quotes what was sent.
  */
 import { z } from 'zod';
+import { faultText, isWholeText, NO_WHOLE_TEXT } from '../input-fault.js';
 import { MESSAGE_MAX_CHARS, WEB_IMAGE_MAX_BYTES, WEB_PAYLOAD_MAX_BYTES } from '../limits.js';
 import { SOUND_FORMATS, soundFormatOf, type SoundFormat } from './sound-format.js';
 
@@ -50,7 +51,8 @@ const schema = z.discriminatedUnion('type', [
     text: z
       .string()
       .max(MESSAGE_MAX_CHARS)
-      .refine((text) => text.trim() !== '', 'is empty'),
+      .refine((text) => text.trim() !== '', 'is empty')
+      .refine(isWholeText, NO_WHOLE_TEXT),
   }),
   z.strictObject({ type: z.literal('audio'), data: bytes }),
   z.strictObject({
@@ -107,8 +109,11 @@ export function readClientMessage(text: string): ClientMessage | ClientFault {
 function faultOf(error: z.ZodError): string {
   const issue = error.issues[0];
   if (issue === undefined) return 'the message is not one that can be read';
-  if (issue.code === 'unrecognized_keys') return 'the message has a field that it cannot have';
-  if (issue.path[0] === 'type' || issue.path.length === 0)
+  if (
+    issue.code === 'invalid_union' ||
+    issue.path[0] === 'type' ||
+    (issue.path.length === 0 && issue.code === 'invalid_type')
+  )
     return 'type must be start, text, audio, image or end';
-  return `${issue.path.join('.')}: ${issue.message}`;
+  return faultText(error, 'the message');
 }

@@ -12,6 +12,7 @@ import {
   STREAM_START_TIMEOUT_MS,
   WEB_EARLY_MAX_BYTES,
   WEB_MESSAGES_DEBT_MAX,
+  WIRE_SOCKET_UNSENT_MAX_BYTES,
 } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import type { Broadcast } from '../wire/broadcast.js';
@@ -80,8 +81,8 @@ export class LiveClient {
       this.#refuse({ code: 'start_missing', refused: 'start did not come in time' }),
     );
     ws.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary));
-    ws.on('ping', () => this.#heard());
-    ws.on('pong', () => this.#heard());
+    ws.on('ping', (data) => this.#pinged(data));
+    ws.on('pong', () => this.#counted());
     ws.on('close', (code) => this.#gone(code));
     ws.on('error', (error) => {
       this.#brokeProtocol = Reflect.get(error, 'code')?.toString().startsWith('WS_ERR_') ?? false;
@@ -108,15 +109,28 @@ export class LiveClient {
   }
 
   #receive(data: Buffer, isBinary: boolean): void {
-    this.#heard();
+    const isTooFast = !this.#counted();
     if (this.#state === 'over') return;
-    const isTooFast = !this.#rates.messages.spend(1);
-    if (this.#rates.messages.left < -WEB_MESSAGES_DEBT_MAX) {
-      return this.#hangUp({ code: 'too_fast', refused: 'messages come far too fast' });
-    }
     if (this.#state === 'opening') this.#keep(data, isBinary);
     else if (!isTooFast || this.#joined === undefined || !this.#leftOut(this.#joined, data))
       this.#read(data, isBinary);
+  }
+
+  /** Something came, of whatever kind. False: it comes too fast; and far too fast, and the client is hung up. */
+  #counted(): boolean {
+    this.#heard();
+    if (this.#state === 'over') return false;
+    const isInTime = this.#rates.messages.spend(1);
+    if (this.#rates.messages.left < -WEB_MESSAGES_DEBT_MAX)
+      this.#hangUp({ code: 'too_fast', refused: 'messages come far too fast' });
+    return isInTime;
+  }
+
+  /** Pings count as messages do. Of many, some are answered, which RFC 6455, 5.5.3, allows: a client that does not read piles nothing up. */
+  #pinged(data: Buffer): void {
+    const { ws } = this.#parts;
+    const mayAnswer = this.#counted() && ws.bufferedAmount <= WIRE_SOCKET_UNSENT_MAX_BYTES;
+    if (mayAnswer && ws.readyState === ws.OPEN) ws.pong(data);
   }
 
   /** Until the conversation is open. */

@@ -15,11 +15,12 @@ import type { OpenLive } from './live-runs.js';
 /** The subprotocol that is agreed on with clients that name one; a token beside it is never sent back. */
 const SUBPROTOCOL = 'earshot';
 
-// `closeTimeout` is not in the published types yet.
+// `closeTimeout` is not in the published types yet. Pings are answered by the client's own code: ws would cut a socket with many of them.
 const SERVER_OPTIONS: ServerOptions & { closeTimeout: number } = {
   noServer: true,
   clientTracking: false,
   perMessageDeflate: false,
+  autoPong: false,
   maxPayload: WEB_PAYLOAD_MAX_BYTES,
   closeTimeout: CARRIER_CLOSE_MAX_MS,
   handleProtocols: (protocols) => (protocols.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
@@ -41,6 +42,7 @@ export class LiveDoor {
 
   constructor(options: LiveDoorOptions) {
     this.#options = options;
+    this.#server.on('wsClientError', (error, socket) => refuseHandshake(socket, error.message));
   }
 
   /** Sockets that are open. */
@@ -88,4 +90,20 @@ export class LiveDoor {
     });
     this.#clients.add(client);
   }
+}
+
+/** A request that is no handshake of a WebSocket, told as all errors are. The message is ours or that of ws, and quotes nothing. */
+function refuseHandshake(socket: Duplex, why: string): void {
+  const body = JSON.stringify({ error: `no WebSocket can be opened: ${why}` });
+  const lines = [
+    'HTTP/1.1 400 Bad Request',
+    'Connection: close',
+    'Cache-Control: no-store',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Sec-WebSocket-Version: 13',
+  ];
+  socket.on('error', () => socket.destroy());
+  socket.once('finish', () => socket.destroy());
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
 }

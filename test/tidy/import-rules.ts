@@ -19,6 +19,7 @@ const LEAVES = [
   'call-tap.ts',
   'clock.ts',
   'ids.ts',
+  'input-fault.ts',
   'limits.ts',
   'tool-limits.ts',
   'errors.ts',

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { projectRoot } from './project-files.js';
 
 const LEFT_BEHIND =
-  /\.(db|db-wal|db-shm|sqlite3?|log|heapsnapshot|cpuprofile|tsbuildinfo|env)$|^(data|dist|coverage|heard[^/]*\.wav)(\/|$)/;
+  /:memory:|\.(db|db-wal|db-shm|sqlite3?|log|heapsnapshot|cpuprofile|tsbuildinfo|env)$|^(data|dist|coverage|heard[^/]*\.wav)(\/|$)/;
 
 /** A copy without its history has nothing to look at. */
 const hasHistory = existsSync(join(projectRoot, '.git'));
