@@ -29,7 +29,7 @@ export interface ClientFault {
 
 const FORMATS = `audio must be one of ${SOUND_FORMATS.join(', ')}`;
 const name = z.string().min(1).max(256);
-const format = z.string({ error: FORMATS }).transform((value, context) => {
+const format = z.string().transform((value, context) => {
   const found = soundFormatOf(value);
   if (found !== undefined) return found;
   context.addIssue({ code: 'custom', message: FORMATS });
@@ -115,5 +115,6 @@ function faultOf(error: z.ZodError): string {
     (issue.path.length === 0 && issue.code === 'invalid_type')
   )
     return 'type must be start, text, audio, image or end';
+  if (issue.path[0] === 'audio') return FORMATS;
   return faultText(error, 'the message');
 }

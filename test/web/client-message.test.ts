@@ -29,7 +29,7 @@ describe('what a web client may send', () => {
 
   it.each([
     [{ ...start, audio: 'audio/opus' }, 'audio must be one of'],
-    [{ ...start, audio: { format: 'pcm16' } }, 'audio: must be a string'],
+    [{ ...start, audio: { format: 'pcm16' } }, 'audio must be one of'],
     [{ ...start, userId: '' }, 'userId'],
     [{ ...start, sessionId: 7 }, 'sessionId'],
     [{ ...start, token: 'x' }, 'a field that it cannot have'],

@@ -9,6 +9,7 @@ import {
   STREAM_START_TIMEOUT_MS,
   WEB_EARLY_MAX_BYTES,
   WEB_MESSAGES_BURST,
+  WEB_MESSAGES_DEBT_MAX,
   WEB_TEXTS_BURST,
 } from '../../src/limits.js';
 import { silentLog } from '../../src/observe/log.js';
@@ -23,11 +24,15 @@ class FakeSocket extends EventEmitter {
   bufferedAmount = 0;
   readonly sent: Record<string, unknown>[] = [];
   pings = 0;
+  pongs = 0;
   send(text: string): void {
     this.sent.push(JSON.parse(text) as Record<string, unknown>);
   }
   ping(): void {
     this.pings += 1;
+  }
+  pong(): void {
+    this.pongs += 1;
   }
   pause(): void {}
   resume(): void {}
@@ -209,6 +214,46 @@ describe('a client’s socket', () => {
     expect(socket.readyState).toBe(3);
     await join();
     expect(events).toEqual(['gone', 'close 1006']);
+    broadcast.end();
+  });
+
+  describe.each(['ping', 'pong', 'message'] as const)('with a flood of %s', (kind) => {
+    const flood = (socket: FakeSocket, count: number): void => {
+      const sound = Buffer.from('{"type":"audio","data":"////"}');
+      for (let sent = 0; sent < count; sent += 1)
+        socket.emit(kind, kind === 'message' ? sound : Buffer.from('x'), false);
+    };
+    it.each([150, WEB_MESSAGES_BURST - 10])('stays for a burst of %i', async (count) => {
+      const { socket, events, join, broadcast } = entered();
+      socket.emit('message', AUDIO_START, false);
+      await join();
+      flood(socket, count);
+      expect([socket.readyState, events.includes('stop')]).toEqual([1, false]);
+      expect(socket.pongs).toBe(kind === 'ping' ? count : 0);
+      broadcast.end();
+    });
+
+    it('is hung up with 1008, and its conversation is over', async () => {
+      const { socket, events, join, broadcast } = entered();
+      let code: number | undefined;
+      socket.on('close', (closed: number) => (code = closed));
+      socket.emit('message', AUDIO_START, false);
+      await join();
+      flood(socket, WEB_MESSAGES_BURST + WEB_MESSAGES_DEBT_MAX + 1);
+      expect(socket.sent.at(-1)).toMatchObject({ type: 'error', code: 'too_fast', fatal: true });
+      expect([code, events.includes('stop')]).toEqual([1008, true]);
+      expect(socket.pongs).toBeLessThanOrEqual(WEB_MESSAGES_BURST);
+      broadcast.end();
+    });
+  });
+
+  it('that does not read is sent no pongs', async () => {
+    const { socket, join, broadcast } = entered();
+    socket.emit('message', START, false);
+    await join();
+    socket.bufferedAmount = 1024 * 1024;
+    for (let sent = 0; sent < 50; sent += 1) socket.emit('ping', Buffer.from('x'));
+    expect(socket.pongs).toBe(0);
     broadcast.end();
   });
 
