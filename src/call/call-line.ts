@@ -22,7 +22,7 @@ export interface CallLineOptions {
   readonly timers: Pick<CallTimers<'tick'>, 'arm' | 'disarm' | 'has'>;
   readonly callControl: CallControl;
   readonly nowMs: () => number;
-  readonly observer: Pick<CallObserver, 'onCallActive'>;
+  readonly observer: Pick<CallObserver, 'onCallActive' | 'onHandoff'>;
   readonly log: Log;
 }
 
@@ -119,9 +119,10 @@ export class CallLine {
 
   /** Has the carrier connect the caller with a human; `lineTransferred` follows. */
   transfer(scope: RestScope): void {
-    const { callSid, call, callControl, log } = this.#options;
+    const { callSid, call, callControl, observer, log } = this.#options;
     void callControl.transfer(callSid, scope).then((outcome) => {
       log.info({ callSid, outcome: outcome.kind }, 'the caller was to be connected with a human');
+      if (outcome.kind !== 'done') observer.onHandoff('cold', 'refused');
       call.guard(() => call.post({ type: 'lineTransferred', isDone: outcome.kind === 'done' }));
     });
   }

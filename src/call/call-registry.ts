@@ -18,7 +18,13 @@ import type {
   MediaStream,
   MediaStreamStart,
 } from '../telephony/media-stream.js';
-import type { CallStatus, VoiceAnswer, VoiceDoor, VoiceWebhook } from '../telephony/voice-door.js';
+import type {
+  CallStatus,
+  DialResult,
+  VoiceAnswer,
+  VoiceDoor,
+  VoiceWebhook,
+} from '../telephony/voice-door.js';
 import { Call } from './call.js';
 import type { CallDeps } from './call-deps.js';
 import { callDirectionOf, identify } from './call-identity.js';
@@ -112,9 +118,10 @@ export class CallRegistry implements VoiceDoor, CallBook {
   }
 
   /** The call is over here, whoever has spoken with the caller since. */
-  onHandoff(callSid: CallSid, isAnswered: boolean, request: WebhookRequest): VoiceAnswer {
+  onHandoff(callSid: CallSid, result: DialResult, request: WebhookRequest): VoiceAnswer {
     (this.#calls.get(callSid) ?? this.#ended.get(callSid)?.trail)?.enter(request);
-    return isAnswered ? { kind: 'hangup' } : { kind: 'nobodyAnswered' };
+    this.#observer.onHandoff('cold', result);
+    return result === 'completed' ? { kind: 'hangup' } : { kind: 'nobodyAnswered' };
   }
 
   onStatus(callSid: CallSid, status: CallStatus, request: WebhookRequest): void {

@@ -23,7 +23,7 @@ export type CallState =
       readonly begun: boolean;
       readonly said: boolean;
       readonly heard: boolean;
-      /** In `transferring`: nobody is left who could go on if it fails. */
+      /** Nobody is left who could go on if a transfer fails. */
       readonly modelLost?: boolean;
     }
   | { readonly name: 'ended'; readonly reason: EndReason };
@@ -352,23 +352,31 @@ function inFarewell(state: CallState & { name: 'ending' }, event: CallEvent): Tr
         : stay(state);
     case 'playoutDrained':
       return settle({ ...state, heard: true });
-    case 'timer':
     case 'modelClosed':
-      // What was said is heard out; what was not said in time, a recorded goodbye says.
-      if (event.type === 'timer' && event.timer === 'maxDuration')
-        return stay({ ...state, reason: 'max_duration' });
-      if (event.type === 'timer' && event.timer !== 'farewellStart' && event.timer !== 'transferStart')
-        return stay(state);
-      if (state.begun) return settleSaid(state);
-      // A human follows: nobody has to be told goodbye.
-      return state.reason === 'transferred' ? leave(state) : playThenCut(state.reason, 'goodbye');
+      return endFarewell({ ...state, modelLost: true });
+    case 'timer':
+      if (event.timer === 'maxDuration') return overtaken(state, 'max_duration');
+      return event.timer === 'farewellStart' || event.timer === 'transferStart'
+        ? endFarewell(state)
+        : stay(state);
     case 'interrupted':
       return onFarewellInterrupted(state);
     case 'drainDeadline':
-      return state.reason === 'transferred' ? stay(state) : stay({ ...state, reason: 'server_draining' });
+      return overtaken(state, 'server_draining');
     default:
       return stay(state);
   }
+}
+
+/** What was said is heard out; what was not said in time, a recorded goodbye says. Where a human follows nobody has to be told goodbye. */
+function endFarewell(state: CallState & { name: 'ending' }): Transition {
+  if (state.begun) return settleSaid(state);
+  return state.reason === 'transferred' ? leave(state) : playThenCut(state.reason, 'goodbye');
+}
+
+/** Another reason to end has come; a caller who is on the way to a human goes on. */
+function overtaken(state: CallState & { name: 'ending' }, reason: EndReason): Transition {
+  return state.reason === 'transferred' ? stay(state) : stay({ ...state, reason });
 }
 
 /** The model is taken to have said all it will: a turn that it left open is ended, so that its end can be heard. */

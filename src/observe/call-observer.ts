@@ -11,9 +11,18 @@ export const DROP_REASONS = {
 } as const;
 export type DropReason = (typeof DROP_REASONS)['inbound' | 'outbound'][number];
 
+/** How a caller was to be connected with a human. */
+export const HANDOFF_KINDS = ['cold'] as const;
+export type HandoffKind = (typeof HANDOFF_KINDS)[number];
+
+/** What came of it. `refused`: the carrier did not do it, and the caller stayed with the agent. */
+export const HANDOFF_OUTCOMES = ['completed', 'busy', 'no_answer', 'failed', 'canceled', 'refused'] as const;
+export type HandoffOutcome = (typeof HANDOFF_OUTCOMES)[number];
+
 export interface CallObserver {
   onCallActive(change: 1 | -1): void;
   onCallEnded(callDirection: string, endReason: string, durationMs: number): void;
+  onHandoff(kind: HandoffKind, outcome: HandoffOutcome): void;
   onTurnLatency(latencyMs: number): void;
   onBargeInClear(elapsedMs: number): void;
   onUnderrun(): void;

@@ -5,7 +5,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { STREAM_OUTCOMES } from '../event/run-stream.js';
-import { type CallObserver, DROP_REASONS } from './call-observer.js';
+import { type CallObserver, DROP_REASONS, HANDOFF_KINDS, HANDOFF_OUTCOMES } from './call-observer.js';
 import { RUN_MODES, type RunMode, type RunObserver, TOOL_OUTCOMES } from './run-observer.js';
 import { type StoreBacklog, type StoreMetrics, storeMetrics } from './store-metrics.js';
 
@@ -158,7 +158,7 @@ function createRunObservers(registers: Registry[], options: MetricsOptions): Met
 function callMetrics(
   registers: Registry[],
   endReasons: readonly string[],
-): Pick<CallObserver, 'onCallActive' | 'onCallEnded'> {
+): Pick<CallObserver, 'onCallActive' | 'onCallEnded' | 'onHandoff'> {
   const active = new Gauge({
     name: 'earshot_calls_active',
     help: 'Calls with an open media stream.',
@@ -179,7 +179,17 @@ function callMetrics(
     buckets: DURATION_SECONDS,
     registers,
   });
+  const handoffs = new Counter({
+    name: 'earshot_handoffs_total',
+    help: 'Callers that were to be connected with a human, by what came of it.',
+    labelNames: ['kind', 'outcome'] as const,
+    registers,
+  });
+  for (const kind of HANDOFF_KINDS) {
+    for (const outcome of HANDOFF_OUTCOMES) handoffs.inc({ kind, outcome }, 0);
+  }
   return {
+    onHandoff: (kind, outcome) => handoffs.inc({ kind, outcome }),
     onCallActive: (change) => active.inc(change),
     onCallEnded(callDirection, endReason, durationMs) {
       total.inc({ direction: callDirection, end_reason: endReason });

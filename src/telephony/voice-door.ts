@@ -33,6 +33,10 @@ export interface VoiceWebhook {
   readonly request: WebhookRequest;
 }
 
+/** What came of dialling a human, after Twilio's `DialCallStatus`. */
+export const DIAL_RESULTS = ['completed', 'busy', 'no_answer', 'failed', 'canceled'] as const;
+export type DialResult = (typeof DIAL_RESULTS)[number];
+
 export type VoiceAnswer =
   /** Connect the caller to a media stream that carries this one-time token. */
   | { readonly kind: 'stream'; readonly token: string }
@@ -51,8 +55,8 @@ export interface VoiceDoor {
   onVoice(webhook: VoiceWebhook): VoiceAnswer;
   /** `POST /twilio/after`: the verb behind `<Connect>`; decides what follows the stream. */
   onAfter(callSid: CallSid, request: WebhookRequest): VoiceAnswer;
-  /** `POST /twilio/handoff`: what came of dialling a human; `isAnswered`: they have spoken, and it is over. */
-  onHandoff(callSid: CallSid, isAnswered: boolean, request: WebhookRequest): VoiceAnswer;
+  /** `POST /twilio/handoff`: what came of dialling a human; `completed`: they have spoken, and it is over. */
+  onHandoff(callSid: CallSid, result: DialResult, request: WebhookRequest): VoiceAnswer;
   /** `POST /twilio/status`: late, repeated and out-of-order statuses are normal. */
   onStatus(callSid: CallSid, status: CallStatus, request: WebhookRequest): void;
   /** What one of these was answered with. */

@@ -19,7 +19,7 @@ import {
   STREAM_STATUS_PATH,
   VOICE_PATH,
 } from './twiml.js';
-import { CALL_STATUSES, type VoiceAnswer, type VoiceDoor } from './voice-door.js';
+import { CALL_STATUSES, type DialResult, type VoiceAnswer, type VoiceDoor } from './voice-door.js';
 
 /** Why a webhook was refused: a closed list, fit for a metric label. */
 export const WEBHOOK_REFUSALS = [
@@ -46,6 +46,16 @@ export interface WebhookOptions extends CarrierTrust {
   readonly log: Log;
   readonly observe: WebhookObserver;
 }
+
+/** Twilio's `DialCallStatus` (https://www.twilio.com/docs/voice/twiml/dial#dialcallstatus); anything else is a failure. */
+const DIAL_RESULT_OF: Readonly<Record<string, DialResult>> = {
+  completed: 'completed',
+  answered: 'completed',
+  busy: 'busy',
+  'no-answer': 'no_answer',
+  failed: 'failed',
+  canceled: 'canceled',
+};
 
 interface ReadBody {
   readonly signed: SignedBody;
@@ -195,11 +205,10 @@ class Webhooks {
   handoff({ request, response, callSid, params }: AdmittedWebhook): void {
     const said = single(params, 'DialCallStatus');
     if (said === undefined) return this.#refuseParameter(response, 'DialCallStatus');
-    // Twilio's values: completed, answered (of a conference), busy, no-answer, failed, canceled.
-    const isAnswered = said === 'completed' || said === 'answered';
-    this.#options.log.info({ callSid, dialCallStatus: said.slice(0, 20) }, 'what came of dialling a human');
+    const result = DIAL_RESULT_OF[said] ?? 'failed';
+    this.#options.log.info({ callSid, result }, 'what came of dialling a human');
     const heard = { path: request.originalUrl, params };
-    this.#answer(request, response, callSid, this.#options.door.onHandoff(callSid, isAnswered, heard));
+    this.#answer(request, response, callSid, this.#options.door.onHandoff(callSid, result, heard));
   }
 
   status({ request, response, callSid, params }: AdmittedWebhook): void {

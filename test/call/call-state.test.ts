@@ -52,6 +52,66 @@ describe('a call begins', () => {
   });
 });
 
+describe('a call is handed to a human', () => {
+  const asked: CallEvent[] = [...live, { type: 'agentTransfers', heard: true }];
+  const said: CallEvent[] = [{ type: 'agentSpeaks' }, turnOver(false), { type: 'playoutDrained' }];
+
+  it('behind a farewell that was heard, and is over when the carrier takes the stream away', () => {
+    const farewell = run(...asked, ...said);
+    expect(farewell.state).toMatchObject({ name: 'ending', reason: 'transferred', stage: 'transferring' });
+    expect(names(farewell.effects).filter((name) => name === 'transfer')).toHaveLength(1);
+    expect(names(farewell.effects)).not.toContain('closeModel');
+    const done = run(...asked, ...said, { type: 'lineTransferred', isDone: true });
+    expect(names(done.effects)).toContain('closeModel');
+    for (const last of ['callerHungUp', 'streamClosed'] as const)
+      expect(run(...asked, ...said, { type: 'lineTransferred', isDone: true }, { type: last }).state).toEqual(
+        {
+          name: 'ended',
+          reason: 'transferred',
+        },
+      );
+  });
+
+  it('without a farewell after three seconds, and behind one that the caller cut', () => {
+    const silent = run(...asked, { type: 'timer', timer: 'transferStart' });
+    expect(silent.state).toMatchObject({ stage: 'transferring' });
+    const cut = run(...asked, { type: 'agentSpeaks' }, { type: 'interrupted' });
+    expect(cut.state).toMatchObject({ stage: 'transferring' });
+    const early = run(...asked, { type: 'agentSpeaks' }, { type: 'timer', timer: 'transferStart' });
+    expect(early.state).toMatchObject({ stage: 'farewell' });
+  });
+
+  it('or stays with the agent, which says so, where the carrier does not do it', () => {
+    const failed = run(...asked, ...said, { type: 'lineTransferred', isDone: false });
+    expect(failed.state).toEqual({ name: 'live', streamLost: false });
+    expect(names(failed.effects).at(-1)).toBe('tellTransferFailed');
+    const alone = run(...asked, ...said, { type: 'modelClosed' }, { type: 'lineTransferred', isDone: false });
+    expect(alone.state).toMatchObject({ name: 'ending', reason: 'model_lost', stage: 'prompt' });
+    expect(alone.effects).toContainEqual({ do: 'play', prompt: 'apology' });
+  });
+
+  it('is not begun on a lost line, and is over in any case after a while', () => {
+    const lost = run(...live, { type: 'streamClosed' }, { type: 'agentTransfers', heard: true });
+    expect(lost.state).toEqual({ name: 'live', streamLost: true });
+    const stuck = run(...asked, ...said, { type: 'timer', timer: 'cutMax' });
+    expect(stuck.state).toEqual({ name: 'ended', reason: 'transferred' });
+  });
+});
+
+describe('a tool ends the conversation', () => {
+  it('at once where all was heard, else when it is heard, or after three seconds', () => {
+    const heard = run(...live, { type: 'invocationEnds', heard: true });
+    expect(names(heard.effects).slice(-3)).toEqual(['closeModel', 'arm', 'cutLine']);
+    const unheard = run(...live, { type: 'invocationEnds', heard: false });
+    expect(unheard.state).toMatchObject({ name: 'ending', reason: 'agent_ended', stage: 'prompt' });
+    expect(names(unheard.effects)).toContain('closeModel');
+    for (const last of [{ type: 'playoutDrained' }, { type: 'timer', timer: 'farewellCap' }] as CallEvent[])
+      expect(run(...live, { type: 'invocationEnds', heard: false }, last).state).toMatchObject({
+        stage: 'cutting',
+      });
+  });
+});
+
 describe('a call ends', () => {
   it('at once when the caller hangs up, in every state that is not ending', () => {
     for (const events of [[], [{ type: 'streamStarted' }], live] as CallEvent[][]) {
@@ -179,6 +239,11 @@ describe('the machine as a whole', () => {
         'fault',
       ] as const
     ).map((type) => fc.constant<CallEvent>({ type })),
+    ...(['agentTransfers', 'invocationEnds'] as const).map((type) =>
+      fc.boolean().map((heard): CallEvent => ({ type, heard })),
+    ),
+    fc.boolean().map((isDone): CallEvent => ({ type: 'lineTransferred', isDone })),
+    fc.constant<CallEvent>({ type: 'costLimit' }),
     fc.constantFrom(...timers).map((timer): CallEvent => ({ type: 'timer', timer })),
     ...(['agentEnds', 'agentTurnOver'] as const).map((type) =>
       fc.record({ spoken: fc.boolean(), heard: fc.boolean() }).map((said): CallEvent => ({ type, ...said })),

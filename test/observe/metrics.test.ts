@@ -5,8 +5,13 @@ import { END_REASONS } from '../../src/call/end-reason.js';
 import { systemClock } from '../../src/clock.js';
 import { ERROR_CODES } from '../../src/errors.js';
 import { STREAM_OUTCOMES } from '../../src/event/run-stream.js';
-import { type CallObserver, DROP_REASONS, safeObserver } from '../../src/observe/call-observer.js';
-import { RUN_MODES, type RunObserver } from '../../src/observe/run-observer.js';
+import {
+  type CallObserver,
+  DROP_REASONS,
+  HANDOFF_OUTCOMES,
+  safeObserver,
+} from '../../src/observe/call-observer.js';
+import { RUN_MODES, type RunObserver, TOOL_OUTCOMES } from '../../src/observe/run-observer.js';
 import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
 import { CARRIER_ANOMALIES } from '../../src/telephony/carrier-anomaly.js';
 import { MEDIA_REFUSALS } from '../../src/telephony/media-stream-server.js';
@@ -166,9 +171,23 @@ const MOVES: Readonly<Record<string, Move>> = {
   earshot_tool_calls_total: {
     by: 'onToolCall',
     move: ({ runObserver }) => {
-      runObserver('bidi').onToolCall('end_call', 'done');
+      for (const outcome of TOOL_OUTCOMES) runObserver('bidi').onToolCall('end_call', outcome);
+      runObserver('none').onToolCall('stop_streaming', 'done');
       runObserver('bidi').onToolCall('unknown', 'error');
       runObserver('sse').onToolCall('a name that the model made up', 'error');
+    },
+  },
+  earshot_tool_duration_seconds: {
+    by: 'onToolDuration',
+    move: ({ runObserver }) => {
+      for (const tool of ['end_call', 'stop_streaming', 'a name that the model made up'])
+        runObserver('none').onToolDuration(tool, 1_200);
+    },
+  },
+  earshot_handoffs_total: {
+    by: 'onHandoff',
+    move: ({ observer }) => {
+      for (const outcome of HANDOFF_OUTCOMES) observer.onHandoff('cold', outcome);
     },
   },
   earshot_model_tokens_total: {
@@ -256,11 +275,7 @@ describe('the metrics and their document', () => {
   it('name what is not in this version, and it is not', () => {
     const { registry } = make();
     const missing = [...(DOCUMENT.text.split('## Not in this version')[1] ?? '').matchAll(/^- `(\w+)`/gm)];
-    expect(missing.map(([, name]) => name)).toEqual([
-      'earshot_tool_duration_seconds',
-      'earshot_handoffs_total',
-      'earshot_model_reconnects_total',
-    ]);
+    expect(missing.map(([, name]) => name)).toEqual(['earshot_model_reconnects_total']);
     for (const [, name = ''] of missing) expect(registry.getSingleMetric(name)).toBeUndefined();
   });
 
@@ -382,12 +397,15 @@ describe('what is counted', () => {
     expect(text).toContain('earshot_model_tokens_total{direction="output",modality="other"} 3\n');
   });
 
-  it('is a function by its name only where the agent has it: none in text', async () => {
+  it('is a function by its name in every mode, and unknown by a name that no agent has', async () => {
     const metrics = make();
-    for (const mode of RUN_MODES) metrics.runObserver(mode).onToolCall('end_call', 'done');
+    for (const mode of RUN_MODES) {
+      metrics.runObserver(mode).onToolCall('end_call', 'done');
+      metrics.runObserver(mode).onToolCall('made_up', 'error');
+    }
     const text = await metrics.registry.metrics();
-    expect(text).toContain('earshot_tool_calls_total{tool="end_call",outcome="done"} 1\n');
-    expect(text).toContain('earshot_tool_calls_total{tool="unknown",outcome="done"} 2\n');
+    expect(text).toContain('earshot_tool_calls_total{tool="end_call",outcome="done"} 3\n');
+    expect(text).toContain('earshot_tool_calls_total{tool="unknown",outcome="error"} 3\n');
   });
 
   it('is a call without a stream among the ended ones, not among the durations', async () => {

@@ -175,6 +175,8 @@ export interface RigOptions {
   /** How the model answers a connect: ready at once (default), after some time, or not at all. */
   readonly modelReadyMs?: number | 'never' | 'fails';
   readonly hangUp?: HangUpOutcome;
+  /** What the carrier does when it is to connect a caller with a human; without it there is none. */
+  readonly transfer?: HangUpOutcome;
 }
 
 export class CallRig {
@@ -183,6 +185,7 @@ export class CallRig {
   readonly models: FakeModel[] = [];
   readonly streams: FakeStream[] = [];
   readonly hungUp: CallSid[] = [];
+  readonly transferred: CallSid[] = [];
   readonly calls: CallRegistry;
   #count = 0;
 
@@ -212,8 +215,11 @@ export class CallRig {
         connectLive: (setup, listener, signal, { clock }) =>
           this.#connect(setup, entering(listener, clock), signal, options.modelReadyMs ?? 0),
         callControl: {
-          whyNoTransfer: 'nobody is there',
-          transfer: () => Promise.resolve({ kind: 'unavailable' }),
+          whyNoTransfer: options.transfer === undefined ? 'Nobody is there.' : undefined,
+          transfer: async (callSid) => {
+            this.transferred.push(callSid);
+            return options.transfer ?? { kind: 'unavailable' };
+          },
           hangUp: async (callSid) => {
             this.hungUp.push(callSid);
             return options.hangUp ?? { kind: 'done' };

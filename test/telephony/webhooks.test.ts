@@ -7,7 +7,13 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { CallSid } from '../../src/ids.js';
 import { WEBHOOK_BODY_MAX_BYTES, WEBHOOK_PARAMETERS_MAX } from '../../src/limits.js';
 import type { CarrierTrust } from '../../src/telephony/carrier-gate.js';
-import type { CallStatus, VoiceAnswer, VoiceDoor, VoiceWebhook } from '../../src/telephony/voice-door.js';
+import type {
+  CallStatus,
+  VoiceAnswer,
+  DialResult,
+  VoiceDoor,
+  VoiceWebhook,
+} from '../../src/telephony/voice-door.js';
 import { createWebhooks } from '../../src/telephony/webhooks.js';
 import { RecordingLog } from './recording-log.js';
 
@@ -28,6 +34,7 @@ class RecordingDoor implements VoiceDoor {
   readonly voices: VoiceWebhook[] = [];
   readonly afters: CallSid[] = [];
   readonly statuses: [CallSid, CallStatus][] = [];
+  readonly handoffs: DialResult[] = [];
   answer: VoiceAnswer | Error = { kind: 'stream', token: 'a-token' };
 
   onVoice(webhook: VoiceWebhook): VoiceAnswer {
@@ -41,8 +48,9 @@ class RecordingDoor implements VoiceDoor {
     return { kind: 'hangup' };
   }
 
-  onHandoff(_callSid: CallSid, isAnswered: boolean): VoiceAnswer {
-    return { kind: isAnswered ? 'hangup' : 'nobodyAnswered' };
+  onHandoff(_callSid: CallSid, result: DialResult): VoiceAnswer {
+    this.handoffs.push(result);
+    return { kind: result === 'completed' ? 'hangup' : 'nobodyAnswered' };
   }
 
   onStatus(callSid: CallSid, status: CallStatus): void {
@@ -207,6 +215,33 @@ describe('a signed webhook', () => {
     const answer = await send('/twilio/after', signedForm('/twilio/after', FORM));
     expect(answer.body).toContain('<Hangup/>');
     expect(door.afters).toEqual(['CA0123456789']);
+  });
+
+  it('tells the door what came of dialling a human, and the caller too where nobody answered', async () => {
+    const { door, send } = await openDoor(SIGNED);
+    const said = ['completed', 'answered', 'no-answer', 'busy', 'failed', 'canceled', 'teleported'];
+    for (const DialCallStatus of said) {
+      const answer = await send(
+        '/twilio/handoff',
+        signedForm('/twilio/handoff', { ...FORM, DialCallStatus }),
+      );
+      expect(answer.status).toBe(200);
+      expect(answer.body).toContain('<Hangup/>');
+      expect(answer.body.includes('<Say>')).toBe(!['completed', 'answered'].includes(DialCallStatus));
+    }
+    expect(door.handoffs).toEqual([
+      'completed',
+      'completed',
+      'no_answer',
+      'busy',
+      'failed',
+      'canceled',
+      'failed',
+    ]);
+    expect((await send('/twilio/handoff', signedForm('/twilio/handoff', FORM))).status).toBe(400);
+    const forged = signedForm('/twilio/after', { ...FORM, DialCallStatus: 'completed' });
+    expect((await send('/twilio/handoff', forged)).status).toBe(403);
+    expect(door.handoffs).toHaveLength(said.length);
   });
 
   it('passes call statuses on and shrugs at one that is new', async () => {
