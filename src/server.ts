@@ -25,7 +25,7 @@ import { PACKAGE_ROOT, packageVersion } from './package-root.js';
 import { awaitStore } from './store/await-store.js';
 import { EventWriter } from './store/event-writer.js';
 import { openStore } from './store/open-store.js';
-import { buildSwitchboard } from './switchboard.js';
+import { buildSwitchboard, type Switchboard } from './switchboard.js';
 import { TwilioCallControl } from './telephony/twilio-call-control.js';
 
 export interface RunningServer {
@@ -66,11 +66,12 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
   const store = await awaitStore(() => openStore(config.DATABASE_URL, { clock, log }), { clock, log });
   const writer = new EventWriter({ store, clock, log });
   const recordings = openRecordings(config, { ...deps, model, agents });
-  const switchboard = buildSwitchboard({
+  const url = (): string => addressOf(switchboard.http);
+  const switchboard: Switchboard = buildSwitchboard({
     config,
     agents,
     model,
-    callControl: createCallControl(config, deps),
+    callControl: createCallControl(config, deps, url),
     keeping: { store, writer, generate: model.generate, textModel: model.textName },
     ...(recordings && { openTap: (call, time) => recordings.record(call, time) }),
     clock,
@@ -208,12 +209,12 @@ function dialoguesOf(agents: AgentCatalog | undefined): ReadonlyMap<string, Dial
   return dialogues;
 }
 
-function createCallControl(config: Config, { log }: ServerDeps): TwilioCallControl {
+function createCallControl(config: Config, { log }: ServerDeps, url: () => string): TwilioCallControl {
   return new TwilioCallControl({
     ...twilioRest(config),
     handoffNumber: config.HANDOFF_NUMBER,
     // Without PUBLIC_URL only a carrier on this machine can reach us.
-    publicOrigin: config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`,
+    publicOrigin: () => config.PUBLIC_URL ?? url(),
     random: uniformRandom,
     log,
   });

@@ -283,7 +283,7 @@ class Replay {
       apiBaseUrl: undefined,
       transport: (request) => this.#request(request),
       handoffNumber: settings.handoff === true ? HANDOFF_STAND_IN : undefined,
-      publicOrigin: `https://${SERVER_NAME}`,
+      publicOrigin: () => `https://${SERVER_NAME}`,
       random: () => RECORDED_JITTER,
       log,
     });

@@ -33,7 +33,7 @@ export interface TwilioCallControlOptions extends TwilioRestOptions {
   /** Whom a caller is connected with; E.164. */
   readonly handoffNumber: string | undefined;
   /** Where the carrier tells what came of it. */
-  readonly publicOrigin: string;
+  readonly publicOrigin: () => string;
   /** Uniform in [0, 1): spreads the retries of many calls. */
   readonly random: () => number;
   readonly log: Log;
@@ -75,7 +75,7 @@ export class TwilioCallControl implements CallControl {
   async transfer(callSid: CallSid, scope: RestScope): Promise<HangUpOutcome> {
     const { handoffNumber, publicOrigin } = this.#options;
     if (handoffNumber === undefined) return { kind: 'unavailable' };
-    return this.#update(callSid, scope, { twiml: dialTwiml(handoffNumber, publicOrigin) });
+    return this.#update(callSid, scope, { twiml: dialTwiml(handoffNumber, publicOrigin()) });
   }
 
   async #update(callSid: CallSid, scope: RestScope, update: LineUpdate): Promise<HangUpOutcome> {

@@ -95,7 +95,7 @@ function control(options: TwilioRestOptions, log = new RecordingLog()) {
     ...options,
     random: () => 0,
     handoffNumber: undefined,
-    publicOrigin: 'https://server.example',
+    publicOrigin: () => 'https://server.example',
     log,
   });
 }
@@ -196,7 +196,7 @@ describe('hanging up', () => {
       ...options,
       random: () => 0.5,
       handoffNumber: undefined,
-      publicOrigin: 'https://server.example',
+      publicOrigin: () => 'https://server.example',
       log: new RecordingLog(),
     });
     let settled = false;
@@ -221,7 +221,7 @@ describe('hanging up', () => {
         ...options,
         random: () => random,
         handoffNumber: undefined,
-        publicOrigin: 'https://server.example',
+        publicOrigin: () => 'https://server.example',
         log: new RecordingLog(),
       });
       const time = new CallClock(clock);
