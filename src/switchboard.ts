@@ -190,9 +190,12 @@ function createCallDeps(
 
 /** What is deleted by a route is not kept in memory either. */
 function deletableStore(store: Store, calls: CallRegistry, runs: Runs): Store {
-  return forgettingStore(store, (deleted) => {
-    calls.forget(deleted);
-    runs.forget(deleted);
+  return forgettingStore(store, {
+    kept: () => [...runs.kept, ...calls.keptWords.map(({ sessionId: id, ...owner }) => ({ ...owner, id }))],
+    forget(deleted) {
+      calls.forget(deleted);
+      runs.forget(deleted);
+    },
   });
 }
 

@@ -81,9 +81,9 @@ export class AgentMessage implements HeardSource {
     return this.isShown ? this.isGenerated : !this.#isSoundOpen;
   }
 
-  /** Its end was refused: what is heard of it is never all of it. */
+  /** Its end was refused, or never made because the model was lost or closed: what is heard of it is never all of it. */
   get lacksItsEnd(): boolean {
-    return this.#utterances.at(-1)?.refused ?? false;
+    return this.brokenBy !== undefined || (this.#utterances.at(-1)?.refused ?? false);
   }
 
   has(utterance: Utterance): boolean {
@@ -104,7 +104,7 @@ export class AgentMessage implements HeardSource {
 
   /** It was said to its end, and heard to its end: whoever cuts in then cuts nothing. */
   get isHeardWhole(): boolean {
-    return this.hasSound && this.soundEnded && this.isHeard;
+    return this.hasSound && this.soundEnded && this.isHeard && !this.lacksItsEnd;
   }
 
   heardText(): string {

@@ -220,6 +220,11 @@ export class CallRegistry implements VoiceDoor, CallBook {
     };
   }
 
+  /** Whose words are kept though the call is over. */
+  get keptWords(): EndedCalls['kept'] {
+    return this.#ended.kept;
+  }
+
   /** What was said in these calls is deleted: it is not shown any more. Those that go on go on. */
   forget(deleted: ForgottenWords): void {
     this.#ended.forget(deleted, this.#calls.values());

@@ -192,7 +192,8 @@ export class Call {
     this.#tap?.ordered(order);
     if (order === 'hangup') this.post({ type: 'operatorHangsUp' });
     else if (order === 'drainDeadline') this.post({ type: 'drainDeadline' });
-    else this.#finish('server_draining');
+    // The first reason that was decided stands.
+    else this.#finish(this.#state.name === 'ending' ? this.#state.reason : 'server_draining');
   }
 
   /** What follows the stream, asked by the carrier at `/twilio/after`. */

@@ -68,6 +68,11 @@ export class EndedCalls {
     this.#expire();
   }
 
+  /** Whose words are kept. */
+  get kept(): readonly Pick<Call['identity'], 'appName' | 'userId' | 'sessionId'>[] {
+    return [...this.#calls.values()].flatMap(({ of }) => of ?? []);
+  }
+
   /** Forgets the words of ended calls, and of those of `running` once they end. Their records stay. */
   forget(deleted: ForgottenWords, running: Iterable<Call>): void {
     for (const [callSid, ended] of this.#calls) {

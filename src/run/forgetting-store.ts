@@ -2,18 +2,23 @@
  * The store as those see it who delete from it: what is deleted there is forgotten in memory too, once it is gone from the
  * database. A deletion that fails forgets nothing.
  */
-import type { Store } from '../store/store.js';
+import type { SessionKey, Store } from '../store/store.js';
 
 /** Whose words are to be forgotten: all that is named must fit. */
 export interface Deleted {
   readonly appName?: string;
   readonly userId?: string;
   readonly sessionId?: string;
-  /** Only what ended before this time. */
-  readonly beforeMs?: number;
 }
 
-export function forgettingStore(store: Store, forget: (deleted: Deleted) => void): Store {
+export interface Memory {
+  /** Sessions whose words are in memory though their calls are over. */
+  kept(): Iterable<SessionKey>;
+  forget(deleted: Deleted): void;
+}
+
+export function forgettingStore(store: Store, memory: Memory): Store {
+  const forget = (deleted: Deleted): void => memory.forget(deleted);
   const deletions: Pick<Store, 'deleteSession' | 'deleteUser' | 'deleteOlderThan'> = {
     async deleteSession(session) {
       const wasThere = await store.deleteSession(session);
@@ -27,7 +32,11 @@ export function forgettingStore(store: Store, forget: (deleted: Deleted) => void
     },
     async deleteOlderThan(timeMs) {
       const counts = await store.deleteOlderThan(timeMs);
-      forget({ beforeMs: timeMs });
+      // By what is gone, not by time: the database goes by a session's last event, and memory by a call's end.
+      for (const session of counts.sessions > 0 ? [...memory.kept()] : []) {
+        if ((await store.getSession(session, { events: 1 })) !== undefined) continue;
+        forget({ appName: session.appName, userId: session.userId, sessionId: session.id });
+      }
       return counts;
     },
   };

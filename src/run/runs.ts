@@ -90,10 +90,15 @@ export class Runs {
     };
   }
 
+  /** Sessions of calls that are over and can still be read. */
+  get kept(): readonly SessionKey[] {
+    return [...this.#byCall.values()].flatMap(({ session, forgetting }) =>
+      forgetting === undefined ? [] : session,
+    );
+  }
+
   /** What was said in these sessions is deleted: of ended calls it is forgotten now, of others with their end. */
-  forget({ appName, userId, sessionId, beforeMs }: Deleted): void {
-    // What is so old is not here any more.
-    if (beforeMs !== undefined) return;
+  forget({ appName, userId, sessionId }: Deleted): void {
     for (const [callSid, followed] of this.#byCall) {
       const { session, forgetting } = followed;
       const isMeant =

@@ -32,6 +32,7 @@ describe('a deleted conversation', () => {
   it.each([
     ['its session', (callSid: string) => `/sessions/${callSid}`],
     ['its caller', () => ''],
+    ['what is old', undefined],
   ])('is shown nowhere any more, by the deletion of %s', async (_what, path) => {
     const callSid = await ended();
     expect(await shown(callSid)).toContain('secret');
@@ -39,7 +40,14 @@ describe('a deleted conversation', () => {
     await waitUntil('the session to be stored', async () => {
       return (await fetch(`${stage.url}${user}/sessions/${callSid}`)).status === 200;
     });
-    const deleted = await fetch(`${stage.url}${user}${path(callSid)}`, { method: 'DELETE' });
+    const deleted =
+      path === undefined
+        ? await fetch(`${stage.url}/sessions/prune`, {
+            method: 'POST',
+            headers: { 'Content-Type': 'application/json' },
+            body: '{"days":1e-9}',
+          })
+        : await fetch(`${stage.url}${user}${path(callSid)}`, { method: 'DELETE' });
     expect(deleted.ok).toBe(true);
     expect(await shown(callSid)).not.toContain('secret');
     expect((await stage.json(`/calls/${callSid}`)).body).toMatchObject({
