@@ -349,6 +349,8 @@ export const STORE_CLOSE_MAX_MS = 10_000;
 export const AGENT_LOAD_MAX_MS = 20_000;
 /** At the closing, what is stored is told within this time: a commit takes milliseconds, and a database may be away. */
 export const CLOSE_TOLD_MAX_MS = 3_000;
+/** Of a run in text: what is told in its place must still be sent. */
+export const RUN_CLOSE_TOLD_MAX_MS = 2_000;
 /** What was told then has this long to be read; whoever reads slower is cut. */
 export const CLOSE_SENT_MAX_MS = 2_000;
 /** A second signal leaves this much for cutting, telling and writing; then the process ends. */
@@ -446,6 +448,7 @@ assert(
   'the largest event fits into a page and into a batch',
 );
 assert(EVENT_PAGE_MAX_BYTES <= SESSION_EVENTS_MAX_BYTES, 'a page is no more than a session');
+assert(RUN_CLOSE_TOLD_MAX_MS < CLOSE_TOLD_MAX_MS, 'a run that is cut is told so');
 assert(CLOSE_TOLD_MAX_MS + CLOSE_SENT_MAX_MS < HURRIED_CLOSE_MAX_MS, 'a hurried closing still tells');
 assert(TEXT_RUN_MAX_MS <= DRAIN_MAX_MS, 'a text run that had begun before a drain ends within it');
 assert(

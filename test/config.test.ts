@@ -35,7 +35,7 @@ const NONSENSE: Readonly<Record<VariableName, readonly string[]>> = {
   TWILIO_EDGE: ['xyzzy.example.com/'],
   TWILIO_API_BASE_URL: ['xyzzy', 'http://10.0.0.1:3000/xyzzy', 'https://xyzzy@example.com'],
   TWILIO_NUMBER: ['xyzzy', '555-0100'],
-  HANDOFF_NUMBER: ['xyzzy', '+15550100123'],
+  HANDOFF_NUMBER: ['xyzzy', '15550100123', '+1 555 0100', 'tel:+15550100123'],
   HANDOFF_QUEUE: ['xyzzy'],
   HANDOFF_WORKFLOW_SID: ['xyzzy'],
   OUTBOUND_HOURS: ['xyzzy'],

@@ -129,7 +129,12 @@ function listCalls(calls: CallBook, request: Request, response: Response): void 
   const matches = (call: CallView): boolean =>
     (beforeMs === undefined || Date.parse(call.startedAt) < beforeMs) &&
     (state === undefined || (state === 'ended') === (call.endReason !== null));
-  const found = calls.list().filter(matches).slice(0, limit);
+  // By the cursor, so that no page skips one that is still going on.
+  const found = calls
+    .list()
+    .filter(matches)
+    .toSorted((a, b) => Date.parse(b.startedAt) - Date.parse(a.startedAt))
+    .slice(0, limit);
   response.json({
     calls: found.map(({ messages, ...summary }) => ({ ...summary, messages: messages.length })),
   });

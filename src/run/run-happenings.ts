@@ -11,11 +11,16 @@ import type { Happening } from '../wire/happening.js';
 /** Each run has its own: it remembers which message the functions belong to. */
 export class RunHappenings {
   /** The agent's open message, or the last one. */
-  #agentMsg = 'm0';
+  #agentMsg: string;
   #openMsg: string | undefined;
   #errors = 0;
   /** Withdrawn, and without a result. */
   readonly #cancelled = new Set<string>();
+
+  /** `firstMsg`: the agent's first message, on which functions stand that are called before it has a word. */
+  constructor(firstMsg = 'm0') {
+    this.#agentMsg = firstMsg;
+  }
 
   /** The agent's message that has begun and is not sealed. */
   get openMsg(): string | undefined {

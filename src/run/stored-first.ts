@@ -26,6 +26,8 @@ export interface StoredFirstOptions {
   /** Called for each event once, in spoken order. */
   readonly append: (event: Event) => Promise<AppendOutcome>;
   readonly clock: Clock;
+  /** The agent's first message, where it is known before it begins. */
+  readonly firstMsg?: string;
   /** Told of each item when the frames that it comes to have been given to the broadcast. */
   readonly onTold?: (item: RunItem) => void;
   /** Told of what no frame could be made of. It is left out; what stands around it is told. */
@@ -54,7 +56,7 @@ interface Telling {
 
 export class StoredFirst {
   readonly #options: StoredFirstOptions;
-  readonly #happenings = new RunHappenings();
+  readonly #happenings: RunHappenings;
   readonly #order: SpokenOrder;
   /** From the first message without a place on; in order. */
   readonly #line: Telling[] = [];
@@ -81,6 +83,7 @@ export class StoredFirst {
 
   constructor(options: StoredFirstOptions) {
     this.#options = options;
+    this.#happenings = new RunHappenings(options.firstMsg);
     this.#order = new SpokenOrder((event) => this.#commit(event));
   }
 

@@ -30,11 +30,10 @@ export function historyOf(events: readonly Event[]): TextContent[] {
     });
     if (kept.length === 0) continue;
     const last = contents.at(-1);
+    // A call stands in the same content as the words in front of it: the model wants one right behind the user or a response.
     const joins =
       last?.role === role &&
-      isResponses(kept) === isResponses(last.parts) &&
-      !hasCalls(kept) &&
-      !hasCalls(last.parts);
+      (role === 'model' ? !hasCalls(last.parts) : isResponses(kept) === isResponses(last.parts));
     if (joins) contents[contents.length - 1] = { role, parts: [...last.parts, ...kept] };
     else contents.push({ role, parts: kept });
   }

@@ -52,7 +52,7 @@ const FAILED_FINISHES = new Set([
 
 /** The messages of a run: the user's, then the agent's one answer, however many rounds of tools are in it. */
 const USER_MSG = 'm1';
-const AGENT_MSG = 'm2';
+export const AGENT_MSG = 'm2';
 
 /** Runs to its end; the stream's last item is `over`. Never rejects. */
 export async function runText(options: TextRunOptions, signal: AbortSignal): Promise<TextOutcome> {
@@ -83,6 +83,8 @@ class TextAnswer {
   readonly #contents: TextContent[];
   #text = '';
   #tokens = 0;
+  /** Watchers have seen the message by a function on it. */
+  #hasCalled = false;
   #isOpen = false;
 
   constructor(options: TextRunOptions) {
@@ -98,6 +100,7 @@ class TextAnswer {
       if (calls.length === 0) return this.#finish(finishReason);
       // The words around the calls are the message's; a signature that stands with a call must come back with it.
       const asked = parts.filter((part) => part['functionCall'] !== undefined);
+      this.#hasCalled = true;
       const { responses, isOver } = await this.#options.answer(calls, asked);
       if (signal.aborted) return 'stopped';
       if (isOver || responses.length === 0) return this.#end();
@@ -121,14 +124,17 @@ class TextAnswer {
 
   /** Without another word of the model: what it has said stands. */
   #end(): TextOutcome {
-    if (this.#isOpen) this.#options.events.sealed(AGENT_MSG, 'model', this.#text, false);
+    if (this.#isOpen || this.#hasCalled) this.#options.events.sealed(AGENT_MSG, 'model', this.#text, false);
     this.#isOpen = false;
     return 'done';
   }
 
   /** What was half-said is not kept. */
   fail(code: string, text: string): void {
-    this.#options.events.failed(code, text, { endsMsg: this.#isOpen ? AGENT_MSG : undefined, fatal: true });
+    this.#options.events.failed(code, text, {
+      endsMsg: this.#isOpen || this.#hasCalled ? AGENT_MSG : undefined,
+      fatal: true,
+    });
     this.#isOpen = false;
   }
 

@@ -10,7 +10,13 @@ import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
 import type { RunItem } from '../event/run-stream.js';
 import { newId } from '../ids.js';
-import { DRAIN_MAX_MS, HISTORY_READ, TEXT_RUN_MAX_MS, TEXT_RUNS_MAX } from '../limits.js';
+import {
+  DRAIN_MAX_MS,
+  HISTORY_READ,
+  RUN_CLOSE_TOLD_MAX_MS,
+  TEXT_RUN_MAX_MS,
+  TEXT_RUNS_MAX,
+} from '../limits.js';
 import type { GenerateText } from '../model/text-model.js';
 import type { Log } from '../observe/log.js';
 import type { RunObserver, TextMode } from '../observe/run-observer.js';
@@ -24,7 +30,7 @@ import { type Loss, StoredFirst } from './stored-first.js';
 import { declarationOf } from '../tool/agent-tools.js';
 import { tellPlugins } from '../tool/plugin-events.js';
 import type { ToolRuns } from '../tool/tool-runs.js';
-import { OVERDUE, runText, type TextOutcome } from './text-run.js';
+import { AGENT_MSG, OVERDUE, runText, type TextOutcome } from './text-run.js';
 import { TextTools } from './text-tools.js';
 
 export interface TextRunRequest {
@@ -198,7 +204,14 @@ export class TextRuns {
     const { message } = request;
     const append = (event: Event) => writer.append(session, event);
     const onTold = (item: RunItem): void => metrics.told(item);
-    const teller = new StoredFirst({ broadcast, append, clock, onTold, onFault: this.#onFault });
+    const teller = new StoredFirst({
+      broadcast,
+      append,
+      clock,
+      firstMsg: AGENT_MSG,
+      onTold,
+      onFault: this.#onFault,
+    });
     events.stream.listen((item) => teller.hear(item));
     tellPlugins(agent, events.stream, log);
     const tools = new TextTools({
@@ -227,15 +240,27 @@ export class TextRuns {
       signal,
     );
     signal.removeEventListener('abort', stopTools);
-    await teller.told;
+    const isTold = await toldOrStopped(teller.told, signal, clock);
     losses.push(...teller.losses);
-    if (outcome === 'stopped') {
+    if (outcome === 'stopped' || !isTold) {
       const msg = teller.openMsg ?? 'stopped';
       broadcast.publish({ kind: 'error', msg, ...whyStopped(signal), fatal: true });
     }
     broadcast.end();
     return outcome;
   }
+}
+
+/** True: all is stored and told. False: the server stops, and the store does not answer. */
+async function toldOrStopped(told: Promise<void>, signal: AbortSignal, clock: Clock): Promise<boolean> {
+  const stopping = new Promise<boolean>((resolve) => {
+    const stop = (): void => {
+      if (signal.reason === STOPPING) void within(clock, RUN_CLOSE_TOLD_MAX_MS, told).then(resolve);
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });
+  return Promise.race([told.then(() => true), stopping]);
 }
 
 /** Why a run was stopped. */

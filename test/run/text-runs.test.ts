@@ -3,12 +3,12 @@ import { bareTools } from '../support/bare-tools.js';
 import { describe, expect, it } from 'vitest';
 import { defineAgent, type Agent } from '../../src/agent/agent.js';
 import { nextTurn } from '../../src/clock.js';
-import { TEXT_RUN_MAX_MS } from '../../src/limits.js';
+import { CLOSE_TOLD_MAX_MS, TEXT_RUN_MAX_MS } from '../../src/limits.js';
 import type { GenerateText } from '../../src/model/text-model.js';
 import { silentLog } from '../../src/observe/log.js';
 import type { RunObserver } from '../../src/observe/run-observer.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
-import { TextRuns } from '../../src/run/text-runs.js';
+import { TextRuns, type TextRunsOptions } from '../../src/run/text-runs.js';
 import { MemorySink } from '../wire/memory-sink.js';
 
 /** Says half a sentence and then nothing, until it is called off. */
@@ -17,7 +17,11 @@ const hangs: GenerateText = async function* (_request, signal) {
   await new Promise((resolve) => signal.addEventListener('abort', resolve));
 };
 
-function rig(generate: GenerateText = hangs, instruction: Agent['instruction'] = 'Be brief.') {
+function rig(
+  generate: GenerateText = hangs,
+  instruction: Agent['instruction'] = 'Be brief.',
+  append: TextRunsOptions['writer']['append'] = async () => ({ stored: true, seq: 1 }),
+) {
   const clock = new VirtualClock();
   const observed: unknown[][] = [];
   const observerOf = (mode: string): RunObserver =>
@@ -31,7 +35,7 @@ function rig(generate: GenerateText = hangs, instruction: Agent['instruction'] =
     agent: defineAgent({ name: 'support', instruction }),
     generate,
     store: { createSession: async () => true, getSession: async () => undefined },
-    writer: { append: async () => ({ stored: true, seq: 1 }) },
+    writer: { append },
     isBusy: () => false,
     tools: bareTools(clock),
     recall: async () => undefined,
@@ -149,6 +153,55 @@ describe('runs in text', () => {
     while (!sink.isGone) await nextTurn();
     expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'error']);
     expect(runs.count).toBe(0);
+  });
+
+  it('are told as cut when the server stops and the store does not answer', async () => {
+    const answers: GenerateText = async function* () {
+      yield { type: 'text', text: 'Here it is.' };
+      yield { type: 'end', finishReason: 'STOP', parts: [] };
+    };
+    const { clock, runs } = rig(answers, 'Be brief.', () => new Promise(() => {}));
+    const { broadcast, outcome } = await runs.start(request, new AbortController().signal);
+    const sink = new MemorySink();
+    broadcast.watch(sink, { fromStart: true });
+    for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+    const closed = runs.close();
+    while (!sink.isGone) {
+      clock.advance(500);
+      await nextTurn();
+    }
+    await outcome;
+    await closed;
+    expect(sink.state.failures.at(-1)).toMatchObject({ code: 'server_draining', fatal: true });
+    expect(clock.nowMs()).toBeLessThanOrEqual(CLOSE_TOLD_MAX_MS);
+  });
+
+  it('A18: keep a function that is called before the first word on the message of those words', async () => {
+    let asked = 0;
+    const callsFirst: GenerateText = async function* () {
+      asked += 1;
+      if (asked === 1) {
+        yield { type: 'functionCalls', functionCalls: [{ id: 'c1', name: 'look_up', args: {} }] };
+        yield {
+          type: 'end',
+          finishReason: 'STOP',
+          parts: [{ functionCall: { id: 'c1', name: 'look_up', args: {} } }],
+        };
+        return;
+      }
+      yield { type: 'text', text: 'Found.' };
+      yield { type: 'end', finishReason: 'STOP', parts: [{ text: 'Found.' }] };
+    };
+    const { runs } = rig(callsFirst);
+    const { broadcast, outcome } = await runs.start(request, new AbortController().signal);
+    const sink = new MemorySink();
+    broadcast.watch(sink, { fromStart: true });
+    expect(await outcome).toBe('done');
+    while (!sink.isGone) await nextTurn();
+    expect(sink.state.messages.map(({ role, text, status }) => [role, text, status])).toEqual([
+      ['user', 'Well?', 'done'],
+      ['model', 'Found.', 'done'],
+    ]);
   });
 
   it('take one run at a time in a session, and count none that was refused', async () => {

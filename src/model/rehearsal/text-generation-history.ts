@@ -88,8 +88,8 @@ function callFault(contents: readonly TextContent[]): string | undefined {
     }
     if (callsIn(content).length === 0) continue;
     if (!isModel(content)) return 'Function calls must have the role model.';
-    if (before === undefined) {
-      return 'A function call turn must come after a user turn or a function response turn.';
+    if (before === undefined || isModel(before)) {
+      return 'A function call turn must come immediately after a user turn or a function response turn.';
     }
   }
   return undefined;
