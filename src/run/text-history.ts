@@ -21,7 +21,7 @@ export function historyOf(events: readonly Event[]): TextContent[] {
     if (event.partial === true) continue;
     const kept = parts.flatMap((part): TextPart[] => {
       if (part.functionCall !== undefined)
-        return responses.has(part.functionCall.id ?? '') ? [{ ...part }] : [];
+        return responses.has(nameOf(event, part.functionCall)) ? [{ ...part }] : [];
       if (part.functionResponse === undefined) return [{ ...part }];
       const id = nameOf(event, part.functionResponse);
       if (told.has(id) || !called.has(id)) return [];
