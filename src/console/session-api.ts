@@ -127,7 +127,7 @@ async function listSessions(store: Store, request: Request, response: Response):
   });
 }
 
-/** Without a page the whole session with its state; with `?after=` or `?limit=` a page of its events, each with its `seq`. */
+/** Without a page the whole session with its state; with `?after=` or `?limit=` a page of its events, without the state. */
 async function showSession(store: Store, request: Request, response: Response): Promise<void> {
   const key = keyOf(request);
   const isPaged = Object.keys(request.query).some((name) => /^(?:after|limit)(?:\[|$)/.test(name));

@@ -1,5 +1,5 @@
 /**
- * Committed events as the text model wants its history: alternating contents, an interrupted message as what was heard of
+ * Committed events as the text model wants its history: calls with the words in front of them, an interrupted message as what was heard of
  * it. Nothing is added that was not committed, but for one line where the agent spoke first.
  */
 import { type Event, functionCalls, type FunctionResponse, functionResponses } from '../event/event.js';

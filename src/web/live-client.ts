@@ -61,6 +61,7 @@ export class LiveClient {
   readonly #rates: ClientRates;
   #state: 'unstarted' | 'opening' | 'joined' | 'over' = 'unstarted';
   #joined: Joined | undefined;
+  #wasHungUp = false;
   /** What had been read from the network before it was paused, WEB_EARLY_MAX_BYTES at most. */
   #early: (readonly [data: Buffer, isBinary: boolean])[] = [];
   #earlyBytes = 0;
@@ -196,6 +197,8 @@ export class LiveClient {
     stream.begin(line.listener, line.scope.clock);
     if (this.#state === 'over') {
       line.scope.clock.enter();
+      // Who was hung up does not come back: the model need not wait.
+      if (this.#wasHungUp) line.listener.onStop();
       stream.lost(ABNORMAL);
       return;
     }
@@ -263,6 +266,7 @@ export class LiveClient {
 
   /** Ends the conversation for something that the client did. */
   #hangUp(refusal: RefusedLive): void {
+    this.#wasHungUp = true;
     this.#refuse(refusal);
     const { line } = this.#joined ?? {};
     line?.scope.clock.enter();
