@@ -35,6 +35,7 @@ async function placeCall(dataDir: string): Promise<string> {
   const config = readConfig({
     PORT: '0',
     DATA_DIR: dataDir,
+    DATABASE_URL: `sqlite:${join(dataDir, 'earshot.db')}`,
     RECORD_CALLS: 'fixture',
     GREETING_PROTECTION_SECONDS: '0.5',
   });
