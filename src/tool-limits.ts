@@ -52,6 +52,9 @@ export const HELD_TEXTS_MAX = 64;
 /** A farewell before a transfer begins within this, or none is waited for. */
 export const TRANSFER_START_MAX_MS = 3_000;
 
+/** How long the human's telephone rings. Twilio's own default is 30 s; a voicemail usually answers after 25. */
+export const HANDOFF_RING_SECONDS = 20;
+
 /** When a tool ends the conversation, what is being said is heard for this long at most. */
 export const FAREWELL_CAP_MS = 3_000;
 

@@ -122,7 +122,9 @@ export class CallLine {
     const { callSid, call, callControl, observer, log } = this.#options;
     void callControl.transfer(callSid, scope).then((outcome) => {
       log.info({ callSid, outcome: outcome.kind }, 'the caller was to be connected with a human');
-      if (outcome.kind !== 'done') observer.onHandoff('cold', 'refused');
+      // Who has hung up meanwhile is as one who does while it rings; the rest of what came of it is told by the carrier.
+      if (outcome.kind === 'alreadyEnded') observer.onHandoff('cold', 'canceled');
+      else if (outcome.kind !== 'done') observer.onHandoff('cold', 'refused');
       call.guard(() => call.post({ type: 'lineTransferred', isDone: outcome.kind === 'done' }));
     });
   }

@@ -6,7 +6,8 @@
  *       └── no stream / over ──▶ ended                  └─ caller hung up ──▶ ended
  *
  * `ending` has stages: `farewell` (the model says goodbye), `prompt` (what is left is heard out, often a recorded clip),
- * `cutting` (the line is being ended), `transferring` (the carrier is asked to connect the caller with a human). A carrier socket that is lost without `stop` (`streamLost`) may come back in connecting and live.
+ * `cutting` (the line is being ended), `transferring` (the carrier is asked to connect the caller with a human; when it does not,
+ * the call is live again). A carrier socket that is lost without `stop` (`streamLost`) may come back in connecting and live.
  */
 import type { EndReason } from './end-reason.js';
 import type { PromptName } from './prompts.js';
@@ -25,6 +26,8 @@ export type CallState =
       readonly heard: boolean;
       /** Nobody is left who could go on if a transfer fails. */
       readonly modelLost?: boolean;
+      /** What would have ended the call meanwhile, were it not on its way to a human. */
+      readonly overtakenBy?: EndReason;
     }
   | { readonly name: 'ended'; readonly reason: EndReason };
 
@@ -106,8 +109,11 @@ export const INITIAL_CALL_STATE: CallState = { name: 'announced', model: 'connec
 /** Total: every pair of state and event has an answer; one that changes nothing returns the same state. */
 export function transition(state: CallState, event: CallEvent): Transition {
   if (state.name === 'ended') return stay(state);
-  if (event.type === 'callerHungUp') return finish(hangUpReason(state));
-  if (event.type === 'operatorHangsUp') return state.name === 'ending' ? stay(state) : cut('operator_hangup');
+  if (event.type === 'callerHungUp') return finish(decidedReason(state) ?? 'caller_hangup');
+  if (event.type === 'operatorHangsUp') {
+    const endsAnyway = state.name === 'ending' && state.reason !== 'transferred';
+    return endsAnyway ? stay(state) : cut('operator_hangup');
+  }
   switch (state.name) {
     case 'announced':
       return fromAnnounced(state, event);
@@ -128,9 +134,16 @@ function finish(reason: EndReason): Transition {
   return { state: { name: 'ended', reason }, effects: [{ do: 'finish', reason }] };
 }
 
-/** A hang-up while we are ending for a reason of our own does not change the reason. */
-function hangUpReason(state: CallState): EndReason {
-  return state.name === 'ending' ? state.reason : 'caller_hangup';
+/** The reason that a call ends for whatever comes now; undefined where none is decided. Before the carrier is asked to connect
+ * the caller with a human, nobody has been transferred. */
+export function decidedReason(state: CallState): EndReason | undefined {
+  if (state.name !== 'ending' && state.name !== 'ended') return undefined;
+  const isOnlyPlanned = state.name === 'ending' && isTransferFarewell(state);
+  return isOnlyPlanned ? undefined : state.reason;
+}
+
+function isTransferFarewell(state: CallState & { name: 'ending' }): boolean {
+  return state.reason === 'transferred' && state.stage === 'farewell';
 }
 
 function cut(reason: EndReason): Transition {
@@ -306,11 +319,12 @@ function fromUnderWay(state: CallState & { name: 'connecting' | 'live' }, event:
 }
 
 function fromEnding(state: CallState & { name: 'ending' }, event: CallEvent): Transition {
-  if (event.type === 'streamClosed') return finish(state.reason);
+  if (event.type === 'streamClosed')
+    return isTransferFarewell(state) ? loseFarewell(state) : finish(state.reason);
   if (event.type === 'fault') {
     // A fault while saying goodbye must not lengthen it; a fault while cutting leaves only the end.
     if (state.stage === 'transferring') return stay(state);
-    return state.stage === 'cutting' ? finish(state.reason) : cut(state.reason);
+    return state.stage === 'cutting' ? finish(state.reason) : leave(state);
   }
   if (event.type === 'timer' && event.timer === 'farewellMax') {
     const isLeaving = state.stage === 'cutting' || state.stage === 'transferring';
@@ -368,15 +382,32 @@ function inFarewell(state: CallState & { name: 'ending' }, event: CallEvent): Tr
   }
 }
 
-/** What was said is heard out; what was not said in time, a recorded goodbye says. Where a human follows nobody has to be told goodbye. */
+/** What was said is heard out; what was not said in time, a recorded goodbye says. Where a human follows nobody has to be told
+ * goodbye, and what the caller is still hearing may have been the farewell. */
 function endFarewell(state: CallState & { name: 'ending' }): Transition {
-  if (state.begun) return settleSaid(state);
-  return state.reason === 'transferred' ? leave(state) : playThenCut(state.reason, 'goodbye');
+  const isTransfer = state.reason === 'transferred';
+  if (state.begun || (isTransfer && !state.heard)) return settleSaid({ ...state, begun: true });
+  return isTransfer ? leave(state) : playThenCut(state.reason, 'goodbye');
 }
 
-/** Another reason to end has come; a caller who is on the way to a human goes on. */
+/** Another reason to end has come; a caller who is on the way to a human goes on, and only one who stays is told of it. */
 function overtaken(state: CallState & { name: 'ending' }, reason: EndReason): Transition {
-  return state.reason === 'transferred' ? stay(state) : stay({ ...state, reason });
+  return stay(state.reason === 'transferred' ? { ...state, overtakenBy: reason } : { ...state, reason });
+}
+
+/** The line was lost before the carrier was asked for anything: the caller may come back to the agent, and ask again. */
+function loseFarewell({ modelLost, overtakenBy }: CallState & { name: 'ending' }): Transition {
+  if (overtakenBy !== undefined) return finish(overtakenBy);
+  if (modelLost === true) return finish('model_lost');
+  return {
+    state: { name: 'live', streamLost: true },
+    effects: [
+      { do: 'disarm', timer: 'farewellMax' },
+      { do: 'disarm', timer: 'transferStart' },
+      { do: 'dropStream' },
+      { do: 'arm', timer: 'streamReturn' },
+    ],
+  };
 }
 
 /** The model is taken to have said all it will: a turn that it left open is ended, so that its end can be heard. */
@@ -392,7 +423,8 @@ function settle(state: CallState & { name: 'ending' }): Transition {
 /** A caller who speaks into the goodbye is still there; only a limit of ours goes on regardless. */
 function onFarewellInterrupted(state: CallState & { name: 'ending' }): Transition {
   if (state.reason !== 'agent_ended' && state.reason !== 'caller_idle') {
-    return state.begun ? settle({ ...state, said: true, heard: true }) : stay(state);
+    const heard = { ...state, heard: true };
+    return state.begun ? settle({ ...heard, said: true }) : stay(heard);
   }
   return {
     state: { name: 'live', streamLost: false },
@@ -406,10 +438,18 @@ function onFarewellInterrupted(state: CallState & { name: 'ending' }): Transitio
 /** The carrier takes the stream away when it connects the caller: that is no hang-up, and ends the call here. */
 function inTransfer(state: CallState & { name: 'ending' }, event: CallEvent): Transition {
   if (event.type === 'modelClosed') return stay({ ...state, modelLost: true });
+  if (event.type === 'drainDeadline') return overtaken(state, 'server_draining');
+  if (isTimer(event, 'maxDuration')) return overtaken(state, 'max_duration');
   if (isTimer(event, 'cutMax')) return finish(state.reason);
   if (event.type !== 'lineTransferred') return stay(state);
-  if (event.isDone) return { state, effects: [{ do: 'closeModel' }] };
-  if (state.modelLost === true) return playThenCut('model_lost', 'apology');
+  return event.isDone ? { state, effects: [{ do: 'closeModel' }] } : onTransferFailed(state);
+}
+
+/** The caller is still here: the agent goes on, unless it is gone or its time is up by now. */
+function onTransferFailed({ overtakenBy, modelLost }: CallState & { name: 'ending' }): Transition {
+  if (overtakenBy === 'server_draining') return playThenCut(overtakenBy, 'draining');
+  if (overtakenBy !== undefined) return playThenCut(overtakenBy, 'apology');
+  if (modelLost === true) return playThenCut('model_lost', 'apology');
   return {
     state: { name: 'live', streamLost: false },
     effects: [

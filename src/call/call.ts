@@ -23,7 +23,13 @@ import type { CallEffects } from './call-effects.js';
 import type { CallIdentity } from './call-identity.js';
 import type { CallLine } from './call-line.js';
 import { type CallSetUp, type CallTimerName, makeCallParts } from './call-parts.js';
-import { type CallEvent, type CallState, INITIAL_CALL_STATE, transition } from './call-state.js';
+import {
+  type CallEvent,
+  type CallState,
+  decidedReason,
+  INITIAL_CALL_STATE,
+  transition,
+} from './call-state.js';
 import type { CallTimers } from './call-timers.js';
 import { CallTrail } from './call-trail.js';
 import type { Conversation } from './conversation.js';
@@ -193,7 +199,7 @@ export class Call {
     if (order === 'hangup') this.post({ type: 'operatorHangsUp' });
     else if (order === 'drainDeadline') this.post({ type: 'drainDeadline' });
     // The first reason that was decided stands.
-    else this.#finish(this.#state.name === 'ending' ? this.#state.reason : 'server_draining');
+    else this.#finish(decidedReason(this.#state) ?? 'server_draining');
   }
 
   /** What follows the stream, asked by the carrier at `/twilio/after`. */

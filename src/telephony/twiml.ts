@@ -4,6 +4,7 @@
  * `/twilio/after` what comes next, and a caller whose stream broke is never left on a dead line.
  */
 import twilio from 'twilio';
+import { HANDOFF_RING_SECONDS } from '../tool-limits.js';
 import type { VoiceAnswer } from './voice-door.js';
 
 export const MEDIA_PATH = '/twilio/media';
@@ -12,9 +13,6 @@ export const STATUS_PATH = '/twilio/status';
 export const STREAM_STATUS_PATH = '/twilio/stream';
 export const VOICE_PATH = '/twilio/voice';
 export const HANDOFF_PATH = '/twilio/handoff';
-
-/** How long the human's telephone rings. Twilio's own default is 30 s; a voicemail usually answers after 25. */
-const RING_SECONDS = 20;
 
 const BUSY_SENTENCE = 'All our lines are busy at the moment. Please call again in a few minutes.';
 const NOBODY_SENTENCE = 'We are sorry. Nobody could take your call at the moment. Please try again later.';
@@ -50,7 +48,7 @@ export function dialTwiml(number: string, publicOrigin: string): string {
     .dial({
       action: publicOrigin + HANDOFF_PATH,
       method: 'POST',
-      timeout: RING_SECONDS,
+      timeout: HANDOFF_RING_SECONDS,
       answerOnBridge: true,
     })
     .number(number);

@@ -4,6 +4,7 @@ import {
   type CallEffect,
   type CallEvent,
   type CallState,
+  type CallTimer,
   INITIAL_CALL_STATE,
   transition,
 } from '../../src/call/call-state.js';
@@ -88,6 +89,68 @@ describe('a call is handed to a human', () => {
     const alone = run(...asked, ...said, { type: 'modelClosed' }, { type: 'lineTransferred', isDone: false });
     expect(alone.state).toMatchObject({ name: 'ending', reason: 'model_lost', stage: 'prompt' });
     expect(alone.effects).toContainEqual({ do: 'play', prompt: 'apology' });
+  });
+
+  it('is not cut short: what was said in front of the tool is heard out, too', () => {
+    const unheard: CallEvent[] = [...live, { type: 'agentTransfers', heard: false }];
+    for (const last of [{ type: 'timer', timer: 'transferStart' }, { type: 'modelClosed' }] as CallEvent[]) {
+      expect(run(...unheard, last).state).toMatchObject({ stage: 'farewell' });
+      expect(run(...unheard, last, { type: 'playoutDrained' }).state).toMatchObject({
+        stage: 'transferring',
+      });
+    }
+    const cutIn = run(...unheard, { type: 'interrupted' }, { type: 'timer', timer: 'transferStart' });
+    expect(cutIn.state).toMatchObject({ stage: 'transferring' });
+  });
+
+  it('or hangs up in the farewell, where nobody has been transferred yet', () => {
+    for (const events of [asked, [...asked, { type: 'agentSpeaks' }]] as CallEvent[][])
+      expect(run(...events, { type: 'callerHungUp' }).state).toEqual({
+        name: 'ended',
+        reason: 'caller_hangup',
+      });
+  });
+
+  it('or loses the line in the farewell, and may come back to the agent', () => {
+    const lost = run(...asked, { type: 'agentSpeaks' }, { type: 'streamClosed' });
+    expect(lost.state).toEqual({ name: 'live', streamLost: true });
+    expect(names(lost.effects).slice(-2)).toEqual(['dropStream', 'arm']);
+    const alone = run(...asked, { type: 'agentSpeaks' }, { type: 'modelClosed' }, { type: 'streamClosed' });
+    expect(alone.state).toEqual({ name: 'ended', reason: 'model_lost' });
+    const late = run(...asked, { type: 'timer', timer: 'maxDuration' }, { type: 'streamClosed' });
+    expect(late.state).toEqual({ name: 'ended', reason: 'max_duration' });
+  });
+
+  it('also past a limit of ours; where the carrier does not do it, the limit stands', () => {
+    const limits: [CallEvent, string, string][] = [
+      [{ type: 'timer', timer: 'maxDuration' }, 'max_duration', 'apology'],
+      [{ type: 'drainDeadline' }, 'server_draining', 'draining'],
+    ];
+    for (const [limit, reason, prompt] of limits) {
+      for (const events of [
+        [...asked, limit, ...said],
+        [...asked, ...said, limit],
+      ]) {
+        expect(run(...events).state).toMatchObject({ reason: 'transferred', stage: 'transferring' });
+        const failed = run(...events, { type: 'lineTransferred', isDone: false });
+        expect(failed.state).toMatchObject({ name: 'ending', reason, stage: 'prompt' });
+        expect(failed.effects).toContainEqual({ do: 'play', prompt });
+      }
+    }
+  });
+
+  it('not against an operator, who ends the call at once', () => {
+    for (const events of [asked, [...asked, ...said]]) {
+      const { state, effects } = run(...events, { type: 'operatorHangsUp' });
+      expect(state).toMatchObject({ name: 'ending', reason: 'operator_hangup', stage: 'cutting' });
+      expect(names(effects).at(-1)).toBe('cutLine');
+    }
+  });
+
+  it('also where something in the farewell breaks', () => {
+    const { state } = run(...asked, { type: 'agentSpeaks' }, { type: 'fault' });
+    expect(state).toMatchObject({ reason: 'transferred', stage: 'transferring' });
+    expect(run(...asked, ...said, { type: 'fault' }).state).toMatchObject({ stage: 'transferring' });
   });
 
   it('is not begun on a lost line, and is over in any case after a while', () => {
@@ -216,9 +279,11 @@ describe('the machine as a whole', () => {
     'streamReturn',
     'maxDuration',
     'farewellStart',
+    'transferStart',
+    'farewellCap',
     'farewellMax',
     'cutMax',
-  ] as const;
+  ] as const satisfies CallTimer[];
   const anyEvent: fc.Arbitrary<CallEvent> = fc.oneof(
     ...(
       [
@@ -256,6 +321,73 @@ describe('the machine as a whole', () => {
         const { state, effects } = run(...events);
         const finishes = effects.filter((effect) => effect.do === 'finish');
         expect(finishes).toHaveLength(state.name === 'ended' ? 1 : 0);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  /** Runs events as they can come, with timers only while they are armed; `look` is shown each state. */
+  function runArmed(
+    events: CallEvent[],
+    look: (state: CallState, armed: ReadonlySet<CallTimer>) => void,
+  ): void {
+    let state: CallState = INITIAL_CALL_STATE;
+    const armed = new Set<CallTimer>(['noStream']);
+    for (const event of events) {
+      if (event.type === 'timer' && !armed.delete(event.timer)) continue;
+      const step = transition(state, event);
+      state = step.state;
+      for (const effect of step.effects) {
+        if (effect.do === 'arm') armed.add(effect.timer);
+        else if (effect.do === 'disarm') armed.delete(effect.timer);
+      }
+      look(state, armed);
+    }
+  }
+
+  it('never waits without a bound: for a stream, for one to come back, for an end', () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 60 }), (events) => {
+        runArmed([...live, ...events], (state, armed) => {
+          if (state.name === 'ending') {
+            const bounds =
+              state.stage === 'farewell' || state.stage === 'prompt'
+                ? ['farewellMax', 'farewellCap']
+                : ['cutMax'];
+            expect(bounds.some((timer) => armed.has(timer as CallTimer))).toBe(true);
+          } else if (state.name === 'live' && state.streamLost) expect(armed).toContain('streamReturn');
+        });
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('is never live again once its time is up, a failed transfer or an interrupted goodbye notwithstanding', () => {
+    const ends = new Set([
+      'callerHungUp',
+      'operatorHangsUp',
+      'modelClosed',
+      'modelFailed',
+      'streamClosed',
+      'fault',
+    ]);
+    const goingOn = fc.array(
+      anyEvent.filter((event) => !ends.has(event.type)),
+      { maxLength: 20 },
+    );
+    const ending = fc.constantFrom<CallEvent>(
+      { type: 'agentTransfers', heard: true },
+      { type: 'agentEnds', spoken: false, heard: true },
+    );
+    fc.assert(
+      fc.property(ending, goingOn, goingOn, (begins, before, after) => {
+        for (const limit of [{ type: 'timer', timer: 'maxDuration' }, { type: 'drainDeadline' }] as const) {
+          let { state } = transition(run(...live, begins, ...before).state, limit);
+          for (const event of after) {
+            expect(state.name).not.toBe('live');
+            state = transition(state, event).state;
+          }
+        }
       }),
       { numRuns: 2_000 },
     );

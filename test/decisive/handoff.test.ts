@@ -1,49 +1,13 @@
 /** A caller is connected with a human, over real sockets and the carrier's REST API. */
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import twilio from 'twilio';
 import { afterEach, describe, expect, it } from 'vitest';
+import { ScriptedTwilioRest } from '../support/scripted-twilio-rest.js';
 import { Stage, heardMs, says } from '../support/stage.js';
 import { waitUntil } from '../support/wait-until.js';
 
 const HUMAN = '+15005550006';
+const TOKEN = 'auth-token-of-the-account';
 const ACCOUNT = `AC${'0'.repeat(32)}`;
-
-/** The part of Twilio's REST API that redirects calls; `status` is what it answers. */
-class Carrier {
-  readonly updates: { readonly path: string; readonly twiml: string }[] = [];
-  status = 200;
-  readonly #http: Server;
-
-  private constructor() {
-    this.#http = createServer((request, response) => {
-      const pieces: Buffer[] = [];
-      request.on('data', (piece: Buffer) => pieces.push(piece));
-      request.on('end', () => {
-        const form = new URLSearchParams(Buffer.concat(pieces).toString());
-        this.updates.push({ path: request.url ?? '', twiml: form.get('Twiml') ?? '' });
-        response.writeHead(this.status, { 'Content-Type': 'application/json' });
-        response.end(JSON.stringify(this.status === 200 ? { sid: 'CA1' } : { code: 20500, message: 'no' }));
-      });
-    });
-  }
-
-  static async start(): Promise<Carrier> {
-    const carrier = new Carrier();
-    await new Promise<void>((resolve) => {
-      carrier.#http.listen(0, '127.0.0.1', resolve);
-    });
-    return carrier;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}`;
-  }
-
-  close(): void {
-    this.#http.closeAllConnections();
-    this.#http.close();
-  }
-}
 
 const open: (() => unknown)[] = [];
 afterEach(async () => {
@@ -51,7 +15,8 @@ afterEach(async () => {
 });
 
 async function setUp(environment: Record<string, string> = { HANDOFF_NUMBER: HUMAN }) {
-  const carrier = await Carrier.start();
+  const carrier = await ScriptedTwilioRest.start();
+  carrier.credentials.set('SK1', 'secret');
   const stage = await Stage.open({
     TWILIO_ACCOUNT_SID: ACCOUNT,
     TWILIO_API_KEY: 'SK1',
@@ -70,9 +35,19 @@ async function setUp(environment: Record<string, string> = { HANDOFF_NUMBER: HUM
   return { carrier, stage, call };
 }
 
+/** What came of the dialling, as Twilio tells it; signed where there is a token. */
+function post(stage: Stage, form: Record<string, string>, token?: string): Promise<Response> {
+  const signature =
+    token && twilio.getExpectedTwilioSignature(token, 'https://server.example/twilio/handoff', form);
+  return fetch(`${stage.url}/twilio/handoff`, {
+    method: 'POST',
+    body: new URLSearchParams(form),
+    headers: signature === undefined ? {} : { 'X-Twilio-Signature': signature },
+  });
+}
+
 async function ask(stage: Stage, callSid: string, DialCallStatus: string): Promise<string> {
-  const body = new URLSearchParams({ CallSid: callSid, DialCallStatus });
-  const response = await fetch(`${stage.url}/twilio/handoff`, { method: 'POST', body });
+  const response = await post(stage, { CallSid: callSid, DialCallStatus });
   expect(response.status).toBe(200);
   return response.text();
 }
@@ -85,24 +60,33 @@ describe('connect_to_human', () => {
     await waitUntil('the transfer', () => carrier.updates.length > 0);
     expect(heardMs(call.phone)).toBeGreaterThanOrEqual(1_400);
     const [update] = carrier.updates;
-    expect(update?.path).toContain(`/Calls/${call.callSid}.json`);
-    expect(update?.twiml).toContain(`<Number>${HUMAN}</Number>`);
-    expect(update?.twiml).toContain(`action="${stage.url}/twilio/handoff"`);
+    expect(update?.callSid).toBe(call.callSid);
+    expect(update?.form['Twiml']).toContain(`<Number>${HUMAN}</Number>`);
+    // The port was picked by the machine: the carrier is told the one that it is.
+    expect(update?.form['Twiml']).toContain(`action="${stage.url}/twilio/handoff"`);
     call.phone.hangUp();
     await call.over;
     await stage.ended(call.callSid);
     const { body } = await stage.json(`/calls/${call.callSid}`);
     expect(body['endReason']).toBe('transferred');
     expect(carrier.updates).toHaveLength(1);
-    expect(await ask(stage, call.callSid, 'completed')).not.toContain('<Say>');
-    expect(await ask(stage, call.callSid, 'no-answer')).toContain('<Say>');
-    expect(await stage.metric('earshot_handoffs_total{kind="cold",outcome="no_answer"}')).toBe(1);
+    expect(await ask(stage, call.callSid, 'completed')).toMatch(/<Response><Hangup\/><\/Response>$/);
+    for (const [said, outcome] of [
+      ['no-answer', 'no_answer'],
+      ['busy', 'busy'],
+      ['failed', 'failed'],
+      ['canceled', 'canceled'],
+    ] as const) {
+      expect(await ask(stage, call.callSid, said)).toMatch(/<Say>[^<]{20,}<\/Say><Hangup\/><\/Response>$/);
+      expect(await stage.metric(`earshot_handoffs_total{kind="cold",outcome="${outcome}"}`)).toBe(1);
+    }
+    expect(await stage.metric('earshot_handoffs_total{kind="cold",outcome="completed"}')).toBe(1);
     expect(await stage.metric('earshot_calls_total{direction="inbound",end_reason="transferred"}')).toBe(1);
   });
 
   it('leaves the caller with the agent, which is told, where the carrier refuses', async () => {
     const { carrier, stage, call } = await setUp();
-    carrier.status = 400;
+    carrier.updateStatus = 400;
     says(call.model, 'I connect you.', { ms: 300 });
     await waitUntil('what the agent is told', () =>
       JSON.stringify(call.model.received).includes('could not be connected with a human'),
@@ -111,6 +95,20 @@ describe('connect_to_human', () => {
     expect(await stage.metric('earshot_handoffs_total{kind="cold",outcome="refused"}')).toBe(1);
     call.phone.hangUp();
     await call.over;
+  });
+
+  it('takes what came of it from the carrier alone, and only where it says what', async () => {
+    const stage = await Stage.open({
+      PUBLIC_URL: 'https://server.example',
+      TWILIO_AUTH_TOKEN: TOKEN,
+      CONSOLE_TOKEN: 'a-token-of-the-console',
+    });
+    open.push(() => stage.close());
+    const said = { CallSid: `CA${'1'.repeat(32)}`, DialCallStatus: 'busy' };
+    expect((await post(stage, said)).status).toBe(403);
+    expect((await post(stage, { CallSid: said.CallSid }, TOKEN)).status).toBe(400);
+    expect((await post(stage, { DialCallStatus: 'busy' }, TOKEN)).status).toBe(400);
+    expect((await post(stage, said, TOKEN)).status).toBe(200);
   });
 
   it('is an error that the agent speaks about where no human is configured', async () => {

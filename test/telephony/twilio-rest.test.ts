@@ -9,6 +9,7 @@ import { HANG_UP_ATTEMPTS_MAX, HANG_UP_MAX_MS } from '../../src/limits.js';
 import { TwilioAccount } from '../../src/telephony/twilio-account.js';
 import { TwilioCallControl } from '../../src/telephony/twilio-call-control.js';
 import type { TwilioRestOptions } from '../../src/telephony/twilio-rest.js';
+import { dialTwiml } from '../../src/telephony/twiml.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { until } from './media-door.js';
 import { RecordingLog } from './recording-log.js';
@@ -90,11 +91,11 @@ const garbage = (status: number) => (response: ServerResponse) => {
 const torn = (response: ServerResponse) => void response.destroy();
 
 /** No retry waits: jitter of nothing on a clock that is real. */
-function control(options: TwilioRestOptions, log = new RecordingLog()) {
+function control(options: TwilioRestOptions, log = new RecordingLog(), handoffNumber?: string) {
   return new TwilioCallControl({
     ...options,
     random: () => 0,
-    handoffNumber: undefined,
+    handoffNumber,
     publicOrigin: () => 'https://server.example',
     log,
   });
@@ -261,6 +262,54 @@ describe('hanging up', () => {
       kind: 'failed',
       cause: 'REST request failed: ECONNREFUSED',
     });
+  });
+});
+
+describe('connecting a caller with a human', () => {
+  const transferring = (options: TwilioRestOptions, log = new RecordingLog()) =>
+    control(options, log, NUMBER);
+
+  it('gives the call other instructions: to ring the human, and to tell what came of it', async () => {
+    const { seen, options } = await playRest([json(200, { sid: CALL, status: 'in-progress' })]);
+    expect(await transferring(options).transfer(CALL, scopeOn(systemClock))).toEqual({ kind: 'done' });
+    expect(seen).toHaveLength(1);
+    expect(seen[0]).toMatchObject({
+      method: 'POST',
+      url: `/2010-04-01/Accounts/${SID}/Calls/${CALL}.json`,
+    });
+    const form = new URLSearchParams(seen[0]?.body);
+    expect([...form.keys()]).toEqual(['Twiml']);
+    expect(form.get('Twiml')).toBe(dialTwiml(NUMBER, 'https://server.example'));
+  });
+
+  it.each([
+    ['a call that has ended', json(404, { code: 20404 }), { kind: 'alreadyEnded' }, 1],
+    ['one that is not in progress', json(400, { code: 21220 }), { kind: 'alreadyEnded' }, 1],
+    [
+      'bad instructions',
+      json(400, { code: 12100 }),
+      { kind: 'failed', cause: 'REST answered 400 (code 12100)' },
+      1,
+    ],
+    ['a fault', garbage(500), { kind: 'failed', cause: 'REST answered 500' }, HANG_UP_ATTEMPTS_MAX],
+  ])('tells %s', async (_name, answer, outcome, tries) => {
+    const log = new RecordingLog();
+    const { seen, options } = await playRest([answer]);
+    expect(await transferring(options, log).transfer(CALL, scopeOn(systemClock))).toEqual(outcome);
+    expect(seen).toHaveLength(tries);
+    expect(log.publicText).not.toContain(NUMBER);
+  });
+
+  it('says why it cannot be done, before anybody is told that it will', async () => {
+    const { seen, options } = await playRest([ENDED]);
+    expect(transferring(options).whyNoTransfer).toBeUndefined();
+    const nobody = control(options);
+    expect(nobody.whyNoTransfer).toContain('No number');
+    const mute = transferring({ ...options, authToken: undefined });
+    expect(mute.whyNoTransfer).toContain('cannot redirect');
+    for (const one of [nobody, mute])
+      expect(await one.transfer(CALL, scopeOn(systemClock))).toEqual({ kind: 'unavailable' });
+    expect(seen).toEqual([]);
   });
 });
 

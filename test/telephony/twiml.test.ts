@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renderVoiceAnswer } from '../../src/telephony/twiml.js';
+import { dialTwiml, renderVoiceAnswer } from '../../src/telephony/twiml.js';
 
 describe('the TwiML of a voice answer', () => {
   it('connects a stream with its token and falls through to /twilio/after', () => {
@@ -28,7 +28,7 @@ describe('the TwiML of a voice answer', () => {
   });
 
   it('says why and hangs up when busy or sorry, and only hangs up when there is nothing to say', () => {
-    for (const kind of ['busy', 'apology'] as const) {
+    for (const kind of ['busy', 'apology', 'nobodyAnswered'] as const) {
       const { status, xml } = renderVoiceAnswer({ kind }, 'https://example.com');
       expect(status).toBe(200);
       expect(xml).toMatch(/<Response><Say>[^<]{20,}<\/Say><Hangup\/><\/Response>$/);
@@ -45,5 +45,21 @@ describe('the TwiML of a voice answer', () => {
       status: 404,
       xml: '',
     });
+  });
+});
+
+describe('the TwiML that connects a caller with a human', () => {
+  it('rings the number for a while, and asks what follows', () => {
+    expect(dialTwiml('+15005550006', 'https://example.com')).toBe(
+      '<?xml version="1.0" encoding="UTF-8"?><Response>' +
+        '<Dial action="https://example.com/twilio/handoff" method="POST" timeout="20" answerOnBridge="true">' +
+        '<Number>+15005550006</Number></Dial></Response>',
+    );
+  });
+
+  it('keeps a base path', () => {
+    expect(dialTwiml('+15005550006', 'https://example.com/phone')).toContain(
+      'action="https://example.com/phone/twilio/handoff"',
+    );
   });
 });
