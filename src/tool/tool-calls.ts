@@ -51,6 +51,7 @@ export interface ToolTap {
   outcome(id: string, outcome: CallOutcome): void;
   settled(call: CallRef, outcome: CallOutcome): void;
   update(update: ModelUpdate): void;
+  forgotten(replaces: string): void;
 }
 
 export interface ToolCallsOptions {
@@ -100,7 +101,9 @@ export class ToolCalls {
           host.update(update);
         }),
       ended: (replaces, isStopped) => {
-        if (isStopped && !this.#isClosed) host.forgetUpdate(replaces);
+        if (!isStopped || this.#isClosed) return;
+        tap?.forgotten(replaces);
+        host.forgetUpdate(replaces);
       },
       changed: (actions) => enter(() => host.events.changed(actions)),
       settled: (call, outcome) =>
