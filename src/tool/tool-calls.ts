@@ -261,7 +261,7 @@ export class ToolCalls {
 
   #settleLate(call: CallRef, outcome: CallOutcome): void {
     this.#tell(call, outcome);
-    const text = `The result of ${call.name}, which was pending, is there: ${JSON.stringify(outcome.response)}`;
+    const text = `${call.name}, which was pending, has come to a result: ${JSON.stringify(outcome.response)}`;
     this.#options.host.update({ text, interrupts: false });
     if (outcome.endInvocation) this.#options.host.endInvocation();
   }
