@@ -52,7 +52,11 @@ export async function busyTools({ calls, toolsPerCall, signal }) {
     log: silentLog,
   });
   const answered = await Promise.all(
-    Array.from({ length: calls }, (_, n) => busyCall({ agent, runs, callSid: `CA${n}`, signal })),
+    Array.from({ length: calls }, async (_, n) => {
+      // No two callers ring in the same instant.
+      await sleep((n * 1_000) / calls);
+      return busyCall({ agent, runs, callSid: `CA${n}`, signal });
+    }),
   );
   return answered.reduce((sum, each) => sum + each, 0);
 }
