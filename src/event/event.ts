@@ -171,8 +171,8 @@ export function functionResponses(event: Event): readonly FunctionResponse[] {
 }
 
 /** Whether an answer says that something went wrong: `error: false`, `null` and `''` say that nothing did. */
-export function tellsError({ response }: FunctionResponse): boolean {
-  return Boolean(response?.['error']);
+export function tellsError(answer: FunctionResponse): boolean {
+  return Boolean(answer.response?.['error']);
 }
 
 /**
