@@ -1,11 +1,17 @@
 /**
- * `node bench/tools.mjs [--seconds 8]`: what tools that compute without a pause do to the sound of a call. One JSON object a
- * line. Needs `dist/`. Beside each, one playout runs in this process, which is the server's thread.
+ * `node bench/tools.mjs [--seconds 8] [--only async]`: what busy tools do to the sound of calls. One JSON object a line. Needs
+ * `dist/`. Beside each, playouts run in this process, which is the server's thread. Tools that compute without a pause, beside
+ * one call:
  *
  *   nothing      no tool: what the machine does by itself
  *   starting     a first call of each worker: threads begin and load the agent's module
  *   busy         every worker computes for 2 s a call, and more calls wait
  *   on-loop      one such call of 2 s on the event loop itself, for comparison
+ *
+ * Ordinary asynchronous tools, beside twenty calls (`--only async` leaves the others out):
+ *
+ *   calls        no tool
+ *   async        four of them in each call, all the time
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,11 +23,17 @@ import { systemClock } from '../dist/clock.js';
 import { silentLog } from '../dist/observe/log.js';
 import { TOOL_WORKERS_MAX } from '../dist/tool-limits.js';
 import { WorkerTools } from '../dist/tool/worker-tools.js';
+import { busyTools } from './async-tools.mjs';
 import { commitOf, machineFields } from './machine.mjs';
 import { PlayoutBeside } from './playout-beside.mjs';
 
-const { values } = parseArgs({ options: { seconds: { type: 'string', default: '8' } } });
+const { values } = parseArgs({
+  options: { seconds: { type: 'string', default: '8' }, only: { type: 'string' } },
+});
 const seconds = Number(values.seconds);
+/** Of the phases `calls` and `async`. */
+const CALLS = 20;
+const TOOLS_PER_CALL = 4;
 const CALL_MS = 2_000;
 /** What goes with a call: a long conversation. */
 const EVENTS = 1_000;
@@ -83,18 +95,25 @@ function call(ms) {
   return tools.run({ module, tool: 'compute', args: { ms }, snapshot, getSecret, signal });
 }
 
-/** Carries `work` out beside a playout that has more to say than it lasts. */
-async function measured(phase, work) {
-  const playout = new PlayoutBeside();
-  playout.say((seconds + 60) * 1_000);
-  await sleep(1_000);
+/** Carries `work` out beside playouts that have more to say than it lasts. */
+async function measured(phase, work, playoutsMax = 1) {
+  const playouts = [];
+  for (let n = 0; n < playoutsMax; n += 1) {
+    const playout = new PlayoutBeside();
+    playout.say((seconds + 60) * 1_000);
+    playouts.push(playout);
+    // Spread over their schedule, as calls are.
+    await sleep(1_000 / playoutsMax);
+  }
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   const startedAtMs = performance.now();
   const waitedBeforeMs = waitedForCoreMs();
+  const cpuBefore = process.cpuUsage();
   const calls = await work();
   const tookMs = Math.round(performance.now() - startedAtMs);
   const waitedMs = waitedForCoreMs();
+  const { user, system } = process.cpuUsage(cpuBefore);
   const waitedForCore = waitedMs === null ? null : Math.round(waitedMs - waitedBeforeMs);
   // The turn in which a delay ends is the one that records it.
   await sleep(50);
@@ -112,10 +131,21 @@ async function measured(phase, work) {
     ...machineFields(),
     calls,
     tookMs,
+    playouts: playoutsMax,
+    cpuMs: Math.round((user + system) / 1_000),
     loopDelayMs,
     waitedForCoreMs: waitedForCore,
   };
-  console.log(JSON.stringify({ ...line, ...tools.counts(), ...playout.end() }));
+  console.log(JSON.stringify({ ...line, ...tools.counts(), ...together(playouts) }));
+}
+
+/** Sums, and the least of what was left. */
+function together(playouts) {
+  const all = playouts.map((playout) => playout.end());
+  const sum = (name) => all.reduce((total, each) => total + each[name], 0);
+  const names = Object.keys(all[0]);
+  const sums = Object.fromEntries(names.map((name) => [name, sum(name)]));
+  return { ...sums, leftMinMs: Math.min(...all.map(({ leftMinMs }) => leftMinMs)) };
 }
 
 async function busy() {
@@ -132,7 +162,7 @@ async function busy() {
   return calls;
 }
 
-try {
+async function beComputing() {
   await measured('nothing', () => sleep(seconds * 1_000, 0));
   await measured('starting', async () => {
     const first = await Promise.all(Array.from({ length: TOOL_WORKERS_MAX }, () => call(0)));
@@ -144,6 +174,18 @@ try {
     await sleep(500);
     return 1;
   });
+}
+
+async function beAsync() {
+  await measured('calls', () => sleep(seconds * 1_000, 0), CALLS);
+  const busyFor = () =>
+    busyTools({ calls: CALLS, toolsPerCall: TOOLS_PER_CALL, signal: AbortSignal.timeout(seconds * 1_000) });
+  await measured('async', busyFor, CALLS);
+}
+
+try {
+  if (values.only !== 'async') await beComputing();
+  await beAsync();
 } finally {
   await tools.close();
   rmSync(folder, { recursive: true });

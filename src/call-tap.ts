@@ -39,6 +39,10 @@ export interface CallToolTap {
   outcome(id: string, outcome: object): void;
   settled(call: { readonly id: string; readonly name: string }, outcome: object): void;
   update(update: object): void;
+  /** The update of a tool that was stopped: it is not told any more. */
+  forgotten(replaces: string): void;
+  /** What a handler wants of the line, behind its answer. */
+  wanted(wish: 'hangUp' | 'transfer'): void;
 }
 
 /** What an operator or the server itself orders a call to do. */

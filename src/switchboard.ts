@@ -41,7 +41,8 @@ import type { EventWriter } from './store/event-writer.js';
 import type { PendingCalls } from './store/pending-calls.js';
 import type { SessionKey, Store } from './store/store.js';
 import type { CallControl } from './telephony/call-control.js';
-import type { ToolWork, WorkListener } from './tool/tool-work.js';
+import type { RunTools } from './tool/tool-runs.js';
+import type { ToolWork } from './tool/tool-work.js';
 import { CARRIER_ANOMALIES } from './telephony/carrier-anomaly.js';
 import { MEDIA_REFUSALS, MediaStreamServer } from './telephony/media-stream-server.js';
 import { MEDIA_PATH, renderVoiceAnswer } from './telephony/twiml.js';
@@ -59,7 +60,7 @@ export interface SwitchboardOptions {
   /** What a recorded call tells of its tools. */
   readonly replayedTools?: {
     readonly recall: CallDeps['recall'];
-    wrap(work: ToolWork, listener: WorkListener): ToolWork;
+    wrap(work: ToolWork, run: RunTools): ToolWork;
   };
   /** What is kept, and the text model; without it calls are followed and forgotten, and there are no text modes. */
   readonly keeping?: Keeping;
@@ -173,7 +174,7 @@ function createCallDeps(
     ...(openTap && { openTap }),
     openTools: (run) => {
       const work = tools.runs.open(run);
-      return replayedTools?.wrap(work, run.listener) ?? work;
+      return replayedTools?.wrap(work, run) ?? work;
     },
     recall: replayedTools?.recall ?? ((call) => tools.runs.recall(call)),
     openRun: (call, run, history) => {

@@ -53,7 +53,7 @@ export class CallClock implements CallTime {
   }
 
   setTimer(delayMs: number, fire: () => void): Timer {
-    const timer = { dueMs: this.#nowMs + Math.max(0, delayMs), fire };
+    const timer = { dueMs: wholeMicroseconds(this.#nowMs + Math.max(0, delayMs)), fire };
     let index = this.#timers.length;
     while (index > 0 && (this.#timers[index - 1]?.dueMs ?? 0) > timer.dueMs) index -= 1;
     this.#timers.splice(index, 0, timer);
@@ -69,7 +69,7 @@ export class CallClock implements CallTime {
 
   /** To the microsecond, which is what a recording keeps. */
   #readMs(): number {
-    return Math.round(this.realMs() * 1000) / 1000;
+    return wholeMicroseconds(this.realMs());
   }
 
   /** A timer that is set later than the one it replaces moves the machine's timer along: the playout's is replaced with
@@ -112,4 +112,10 @@ export class CallClock implements CallTime {
     if (isLate && this.#nowMs < realMs) this.onStall?.(dueMs, realMs);
     this.#nowMs = Math.max(this.#nowMs, isLate ? realMs : dueMs);
   }
+}
+
+/** What a recording keeps. Deadlines too: what comes right behind a timer that the machine fired early is recorded at that
+ * deadline, and has to find it reached in a replay. */
+function wholeMicroseconds(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
 }

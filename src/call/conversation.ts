@@ -27,7 +27,7 @@ import type { MediaStream } from '../telephony/media-stream.js';
 import { AgentLeg } from './agent-leg.js';
 import type { AgentMessage } from './agent-message.js';
 import { CallerLeg, type SoundTee } from './caller-leg.js';
-import { askGreeting, CALLER_IS_BACK, heardOnly, lineLost } from './line-texts.js';
+import { askGreeting, CALLER_IS_BACK, cutByTool, heardOnly, lineLost } from './line-texts.js';
 import { PROMPT_TEXTS, type PromptName, type Prompts } from './prompts.js';
 import { Transcript } from './transcript.js';
 import { TurnClock } from './turn-clock.js';
@@ -80,6 +80,8 @@ export class Conversation {
   #keyPressedAtMs = Number.NEGATIVE_INFINITY;
   /** When the `interrupted` was read that is being carried out, by the machine's clock. */
   #interruptedAtMs: number | undefined;
+  /** What is cut now is cut for a tool, not by the caller. */
+  #isGivingWay = false;
   /** The call is over: a message that is still open was not cut by the caller. */
   #over = false;
 
@@ -218,7 +220,9 @@ export class Conversation {
 
   /** What is being said is cut for something that cannot wait. */
   giveWay(): void {
+    this.#isGivingWay = true;
     this.#agent.giveWay();
+    this.#isGivingWay = false;
   }
 
   /** Plays a recorded clip behind what is being said; a long wait is cut short first. */
@@ -391,6 +395,7 @@ export class Conversation {
   }
 
   #cutNote(heardText: string): string {
+    if (this.#isGivingWay) return cutByTool(heardText);
     return this.#stream === undefined ? lineLost(heardText) : heardOnly(heardText);
   }
 

@@ -56,6 +56,8 @@ export class FunctionCalls {
   readonly #updates = new ModelUpdates();
   /** What a tool wants of the line; carried out behind the answer. */
   #wish: 'hangUp' | 'transfer' | undefined;
+  /** A message of the model is being handled: what is known at once happens in it. */
+  #isDispatching = false;
   /** The last update that the model was told: until its answer has begun, or its time is over. */
   #told: { readonly atMs: number; readonly messagesBegun: number } | undefined;
 
@@ -97,7 +99,14 @@ export class FunctionCalls {
     const { conversation } = this.#options;
     const spoken = conversation.hasSpokenThisTurn || !conversation.isSilent;
     conversation.onToolCall(functionCalls.some(({ name }) => this.#isSpokenTo(name)));
-    void this.#calls.dispatch(functionCalls);
+    this.#isDispatching = true;
+    const { post } = this.#options;
+    this.#calls.dispatch(functionCalls).catch((error: unknown) =>
+      post(() => {
+        throw error;
+      }),
+    );
+    this.#isDispatching = false;
     this.#hold();
     this.#fulfil(spoken);
   }
@@ -179,6 +188,8 @@ export class FunctionCalls {
   #want(wish: 'hangUp' | 'transfer', why: string | undefined): ReturnType<ToolCallControl['hangUp']> {
     if (why !== undefined) return { kind: 'unavailable', why };
     this.#wish = wish;
+    // What the model's message leads to at once needs no telling: a replay does the same with it.
+    if (!this.#isDispatching) this.#options.tap?.tools?.wanted(wish);
     return { kind: 'accepted' };
   }
 

@@ -65,6 +65,12 @@ export function heardOnly(heardText: string): string {
   return `The caller cut in and heard only this of your last message: ${JSON.stringify(heardText)}`;
 }
 
+/** The same, when a tool had something to say that could not wait. */
+export function cutByTool(heardText: string): string {
+  if (heardText === '') return 'You were cut short, and the caller heard nothing of your last message.';
+  return `You were cut short, and the caller heard only this of your last message: ${JSON.stringify(heardText)}`;
+}
+
 /** The same, when it was the line that was lost. */
 export function lineLost(heardText: string): string {
   if (heardText === '') return 'The line was lost and the caller heard nothing of your last message.';

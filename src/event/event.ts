@@ -170,6 +170,11 @@ export function functionResponses(event: Event): readonly FunctionResponse[] {
   return (event.content?.parts ?? []).flatMap(({ functionResponse }) => functionResponse ?? []);
 }
 
+/** Whether an answer says that something went wrong: `error: false`, `null` and `''` say that nothing did. */
+export function tellsError(answer: FunctionResponse): boolean {
+  return Boolean(answer.response?.['error']);
+}
+
 /**
  * Whether the agent has said its word: nothing called, nothing answered, no fragment, no program's result at its end. An
  * event with calls whose answers come later is final too, because the run does not wait for them. Final is not the

@@ -1,8 +1,10 @@
 /**
- * The agent's tools in a replay: what a fixture tells of a call is what it came to, at its time; a call that it does not
- * tell of is carried out. So a recorded refund moves no money again, and a call written by hand may do either.
+ * The agent's tools in a replay: what a fixture tells of a call is what it came to, at its time. Of a recorded call everything
+ * is told: what is not was never over, and no handler runs again. A call written by hand may leave it to the agent.
  */
 import type { Fixture, FixtureLine } from '../fixture/fixture-format.js';
+import type { ToolCallControl } from '../agent/tool-context.js';
+import type { RunTools } from '../tool/tool-runs.js';
 import type { CallOutcome, ToolWork, WorkCall, WorkListener } from '../tool/tool-work.js';
 
 export type ToolLine = Extract<FixtureLine, { leg: 'tool' }>;
@@ -10,15 +12,18 @@ export type ToolLine = Extract<FixtureLine, { leg: 'tool' }>;
 export class ReplayedTools {
   readonly #known: ReadonlySet<string>;
   readonly #isRecalled: boolean;
+  readonly #isRecorded: boolean;
   readonly #onActivity: () => void;
   /** Results of calls that the model has asked for, by id; or what came before somebody waited for it. */
   readonly #waiting = new Map<string, (outcome: CallOutcome) => void>();
   #recalled: ((text: string | undefined) => void) | undefined;
   #listener: WorkListener | undefined;
+  #line: ToolCallControl | undefined;
 
   constructor(fixture: Fixture, onActivity: () => void) {
     const lines = fixture.lines.filter((line) => line.leg === 'tool');
     this.#known = new Set(lines.flatMap(({ call }) => call ?? []));
+    this.#isRecorded = fixture.header.made === 'recorded';
     this.#isRecalled = lines.some(({ recalled }) => recalled !== undefined);
     this.#onActivity = onActivity;
   }
@@ -32,12 +37,14 @@ export class ReplayedTools {
   };
 
   /** `work` does what the fixture does not tell. */
-  wrap(work: ToolWork, listener: WorkListener): ToolWork {
+  wrap(work: ToolWork, { listener, callControl }: Pick<RunTools, 'listener' | 'callControl'>): ToolWork {
     this.#listener = listener;
-    const carryOut = (call: WorkCall, signal: AbortSignal): CallOutcome | Promise<CallOutcome> =>
-      this.#known.has(call.id) ? this.#await(call.id) : work.carryOut(call, signal);
+    this.#line = callControl;
     return {
-      carryOut,
+      carryOut: (call, signal) => {
+        if (this.#known.has(call.id)) return this.#await(call.id);
+        return this.#isRecorded ? knownAtOnce(work, call) : work.carryOut(call, signal);
+      },
       isLongRunning: (name) => work.isLongRunning(name),
       get wantsSound() {
         return work.wantsSound;
@@ -50,7 +57,7 @@ export class ReplayedTools {
   }
 
   /** A line of the fixture; false if nobody waits for it. */
-  say({ recalled, call, settled, outcome, update }: ToolLine): boolean {
+  say({ recalled, call, settled, outcome, update, forgotten, wants }: ToolLine): boolean {
     this.#onActivity();
     if (recalled !== undefined) {
       const tell = this.#recalled;
@@ -58,7 +65,9 @@ export class ReplayedTools {
       tell?.(recalled ?? undefined);
       return tell !== undefined;
     }
-    if (update !== undefined) this.#listener?.update(withoutUndefined(update));
+    if (wants !== undefined) return this.#line?.[wants]().kind === 'accepted';
+    if (forgotten !== undefined) this.#listener?.ended(forgotten, true);
+    else if (update !== undefined) this.#listener?.update(withoutUndefined(update));
     else if (settled !== undefined && outcome !== undefined) this.#listener?.settled(settled, outcome);
     else if (call !== undefined && outcome !== undefined) {
       const tell = this.#waiting.get(call);
@@ -77,6 +86,15 @@ export class ReplayedTools {
       });
     });
   }
+}
+
+/** What needs no work, such as `end_call`; of anything else there is no outcome, and it is not begun. */
+function knownAtOnce(work: ToolWork, call: WorkCall): CallOutcome | Promise<CallOutcome> {
+  const outcome = work.carryOut(
+    call,
+    AbortSignal.abort(new Error('the recording does not tell what it came to')),
+  );
+  return outcome instanceof Promise ? new Promise(() => {}) : outcome;
 }
 
 function withoutUndefined({ replaces, text, interrupts }: NonNullable<ToolLine['update']>) {

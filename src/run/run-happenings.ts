@@ -3,7 +3,7 @@
  * has come.
  */
 import type { Event } from '../event/event.js';
-import { functionCalls, functionResponses } from '../event/event.js';
+import { functionCalls, functionResponses, tellsError } from '../event/event.js';
 import type { RunItem } from '../event/run-stream.js';
 import type { HistoryMessage } from '../client/frame.js';
 import type { Happening } from '../wire/happening.js';
@@ -65,10 +65,11 @@ export class RunHappenings {
     for (const { id = '', name } of functionCalls(event)) {
       happenings.push({ kind: 'tool', msg, callId: id, name, state: later.has(id) ? 'pending' : 'running' });
     }
-    for (const { id = '', name, response } of functionResponses(event)) {
+    for (const answer of functionResponses(event)) {
+      const { id = '', name } = answer;
       // What a withdrawn call came to is for the record.
       if (this.#cancelled.delete(id)) continue;
-      const state = later.has(id) ? 'pending' : response?.['error'] === undefined ? 'done' : 'error';
+      const state = later.has(id) ? 'pending' : tellsError(answer) ? 'error' : 'done';
       happenings.push({ kind: 'tool', msg, callId: id, name, state });
     }
     if (event.errorCode !== undefined) {

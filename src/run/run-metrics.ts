@@ -3,7 +3,7 @@
  * message that is opened with a turn, and its first event is the sound or word that opens it, which goes out at once. A
  * run in text is one answer, asked for when its message came; its first event is told when watchers are told of it.
  */
-import { type Event, functionCalls, functionResponses } from '../event/event.js';
+import { type Event, functionCalls, functionResponses, tellsError } from '../event/event.js';
 import type { RunItem, RunStream, TokenUse } from '../event/run-stream.js';
 import type { RunObserver } from '../observe/run-observer.js';
 
@@ -90,12 +90,13 @@ export class RunMetrics {
       this.#calledAtMs.set(id, run.nowMs());
     }
     const later = new Set(event.longRunningToolIds);
-    for (const { id = '', name, response } of functionResponses(event)) {
+    for (const answer of functionResponses(event)) {
+      const { id = '', name } = answer;
       const calledAtMs = this.#calledAtMs.get(id);
       this.#calledAtMs.delete(id);
       if (later.has(id)) observer.onToolCall(name, 'pending');
       else if (this.#cancelled.delete(id)) continue;
-      else observer.onToolCall(name, response?.['error'] === undefined ? 'done' : 'error');
+      else observer.onToolCall(name, tellsError(answer) ? 'error' : 'done');
       if (calledAtMs !== undefined && !later.has(id)) observer.onToolDuration(name, run.nowMs() - calledAtMs);
     }
   }

@@ -3,6 +3,7 @@
  * each result told as it comes, and answered exactly once, or never if the model withdraws it. Nothing here waits: sound,
  * words and interruptions go on meanwhile. What a call does is `ToolWork`'s business.
  */
+import { errorText } from '../errors.js';
 import { NO_ACTIONS, type EventActions, type Part } from '../event/event.js';
 import type { FunctionCall, FunctionResponse } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
@@ -51,6 +52,7 @@ export interface ToolTap {
   outcome(id: string, outcome: CallOutcome): void;
   settled(call: CallRef, outcome: CallOutcome): void;
   update(update: ModelUpdate): void;
+  forgotten(replaces: string): void;
 }
 
 export interface ToolCallsOptions {
@@ -100,7 +102,9 @@ export class ToolCalls {
           host.update(update);
         }),
       ended: (replaces, isStopped) => {
-        if (isStopped && !this.#isClosed) host.forgetUpdate(replaces);
+        if (!isStopped || this.#isClosed) return;
+        tap?.forgotten(replaces);
+        host.forgetUpdate(replaces);
       },
       changed: (actions) => enter(() => host.events.changed(actions)),
       settled: (call, outcome) =>
@@ -208,9 +212,8 @@ export class ToolCalls {
 
   #carryOut(call: FunctionCall, group: ToolGroup): void {
     const open: OpenCall = { call, group, controller: new AbortController(), state: 'running' };
-    const refusal = this.#refusalOf(call);
     this.#open.add(open);
-    const outcome = refusal ?? this.#work.carryOut(call, open.controller.signal);
+    const outcome = this.#begin(call, open.controller.signal);
     if (!(outcome instanceof Promise)) return this.#onOutcome(open, outcome);
     void outcome.then((late) => {
       if (this.#isClosed) return;
@@ -219,6 +222,19 @@ export class ToolCalls {
         this.#onOutcome(open, late);
       });
     });
+  }
+
+  /** Arguments that are nested a hundred thousand deep are more than any reader of them can take. */
+  #begin(call: FunctionCall, signal: AbortSignal): CallOutcome | Promise<CallOutcome> {
+    try {
+      return this.#refusalOf(call) ?? this.#work.carryOut(call, signal);
+    } catch (error) {
+      this.#options.log.warn(
+        { tool: call.name, cause: errorText(error) },
+        'a function call could not be read',
+      );
+      return { ...NO_OUTCOME, response: errorResponse(`The arguments of ${call.name} cannot be read.`) };
+    }
   }
 
   #onOutcome(open: OpenCall, outcome: CallOutcome): void {
@@ -258,13 +274,13 @@ export class ToolCalls {
 
   #settleLate(call: CallRef, outcome: CallOutcome): void {
     this.#tell(call, outcome);
-    const text = `The result of ${call.name}, which was pending, is there: ${JSON.stringify(outcome.response)}`;
+    const text = `${call.name}, which was pending, has come to a result: ${JSON.stringify(outcome.response)}`;
     this.#options.host.update({ text, interrupts: false });
     if (outcome.endInvocation) this.#options.host.endInvocation();
   }
 
   #refusalOf(call: FunctionCall): CallOutcome | undefined {
-    if (this.#open.size >= TOOL_CALLS_OPEN_MAX) {
+    if (this.#open.size > TOOL_CALLS_OPEN_MAX) {
       const response = errorResponse(`${call.name} was not run: too many calls are being carried out.`);
       return { ...NO_OUTCOME, response };
     }

@@ -142,7 +142,7 @@ describe('the rehearsal of support', () => {
 
   it('tells the outcome of what was pending', () => {
     const told = (result: object) =>
-      text(`The result of process_refund, which was pending, is there: ${JSON.stringify(result)}`);
+      text(`Your tool process_refund, which was pending, has come to a result: ${JSON.stringify(result)}`);
     const events = [
       told({ status: 'approved', message: 'It is approved.' }),
       told({ error: 'A person denied it.' }),

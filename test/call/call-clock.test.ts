@@ -32,6 +32,15 @@ describe('a call’s time', () => {
     expect(clock.nowMs()).toBe(0.333);
   });
 
+  it.each([20 / 3, 0.1 + 0.2, 1e-7])('has deadlines of whole microseconds: %f ms', (delayMs) => {
+    const { base, clock, seen, note } = begin();
+    clock.setTimer(delayMs, () => note('timer'));
+    const recordedMs = Math.round(delayMs * 1000) / 1000;
+    base.advance(recordedMs);
+    clock.enter();
+    expect(seen).toEqual([['timer', recordedMs]]);
+  });
+
   it('finds a timer at its own deadline, though the process was a little late', () => {
     const { base, clock, seen, note } = begin();
     clock.setTimer(20, () => note('timer'));

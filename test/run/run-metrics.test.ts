@@ -6,6 +6,7 @@ import { STREAM_OUTCOMES } from '../../src/event/run-stream.js';
 import { STORE_PLACE_WAIT_MS } from '../../src/limits.js';
 import type { RunObserver } from '../../src/observe/run-observer.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
+import { RunHappenings } from '../../src/run/run-happenings.js';
 import { RunMetrics } from '../../src/run/run-metrics.js';
 import { StoredFirst } from '../../src/run/stored-first.js';
 import type { AppendOutcome } from '../../src/store/store.js';
@@ -147,6 +148,29 @@ describe('the numbers of a line', () => {
       ['output', 'AUDIO', 4],
       ['output', 'TEXT', 5],
     ]);
+  });
+});
+
+describe('an answer’s error', () => {
+  it.each([
+    [{ error: 'no' }, 'error'],
+    [{ error: { code: 1 } }, 'error'],
+    [{ error: false, message: 'fine' }, 'done'],
+    [{ error: null }, 'done'],
+    [{ error: '' }, 'done'],
+    [{}, 'done'],
+  ])('%j is told and counted as %s', (response, outcome) => {
+    const { events, seen } = rig();
+    const happenings = new RunHappenings();
+    const states: string[] = [];
+    events.stream.listen((item) => {
+      for (const happening of happenings.of(item))
+        if (happening.kind === 'tool') states.push(happening.state);
+    });
+    events.called([{ id: 'c1', name: 'f' }]);
+    events.responded([{ id: 'c1', name: 'f', response }]);
+    expect(seen('onToolCall')).toEqual([['f', outcome]]);
+    expect(states).toEqual(['running', outcome]);
   });
 });
 

@@ -384,3 +384,12 @@ it('values are equal by their JSON in whatever order their keys stand', () => {
   expect(canonicalJson(value)).toBe('{"a":{"y":2,"z":1},"b":[{"c":null,"d":1}]}');
   expect(canonicalJson(JSON.parse('{"__proto__":1,"a":2}'))).toBe('{"__proto__":1,"a":2}');
 });
+
+it('arguments that nobody can read to their end are an error, and nothing breaks', async () => {
+  const stage = new ToolStage({ tools: [tool('look_up')] });
+  let args: Record<string, unknown> = {};
+  for (let depth = 0; depth < 200_000; depth += 1) args = { a: args };
+  const answered = await stage.calls.dispatch([{ id: 'deep', name: 'look_up', args }]);
+  expect(String(answered[0]?.response['error'])).toMatch(/arguments of look_up/);
+  await stage.close();
+});
