@@ -393,6 +393,35 @@ describe('the machine as a whole', () => {
     );
   });
 
+  it('leads nobody on, plays nothing and asks nothing of the model once the line is being cut or is gone', () => {
+    const talking = ['greet', 'welcomeBack', 'askFarewell', 'play', 'transfer', 'tellTransferFailed'];
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 60 }), (events) => {
+        let state: CallState = INITIAL_CALL_STATE;
+        const talk: string[] = [];
+        for (const event of events) {
+          const isCut = state.name === 'ended' || (state.name === 'ending' && state.stage === 'cutting');
+          const step = transition(state, event);
+          if (isCut) talk.push(...names(step.effects).filter((name) => talking.includes(name)));
+          state = step.state;
+        }
+        expect(talk).toEqual([]);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('counts a call as transferred only where the carrier was asked for it', () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 60 }), (events) => {
+        const { state, effects } = run(...live, ...events);
+        const isTransferred = state.name === 'ended' && state.reason === 'transferred';
+        expect(!isTransferred || names(effects).includes('transfer')).toBe(true);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
   it('is ended by a caller who hangs up, from wherever it is', () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 40 }), (events) => {
