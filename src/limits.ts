@@ -197,7 +197,7 @@ export const STREAMS_PER_CALL_MAX = 8;
 export const HANG_UP_MAX_MS = 8_000;
 /** Control events waiting in a call's mailbox. */
 export const MAILBOX_MAX = 1_000;
-/** Ended calls kept in memory for `GET /calls/:callSid` and `/twilio/after`. */
+/** Ended calls kept in memory for `GET /calls/:callSid` and `/twilio/after`, and of which it is known what was counted. */
 export const ENDED_CALLS_MAX = 500;
 /** What was said in them goes after a day, or when it is deleted: a deletion by another process is not told to this one. */
 export const ENDED_WORDS_KEPT_MS = 24 * 60 * 60_000;

@@ -29,6 +29,7 @@ import { Call } from './call.js';
 import type { CallDeps } from './call-deps.js';
 import { callDirectionOf, identify } from './call-identity.js';
 import { EndedCalls, type ForgottenWords } from './ended-calls.js';
+import { OncePerCall } from './once-per-call.js';
 import { type WebCaller, WebCalls, type WebLine, type WebRefusal } from './web-calls.js';
 
 export interface CallRegistryOptions {
@@ -56,6 +57,8 @@ export class CallRegistry implements VoiceDoor, CallBook {
   readonly #calls = new Map<CallSid, Call>();
   readonly #web: WebCalls;
   readonly #ended: EndedCalls;
+  readonly #refused = new OncePerCall();
+  readonly #dialled = new OncePerCall();
   #draining: Drain | undefined;
 
   constructor(options: CallRegistryOptions) {
@@ -86,7 +89,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
     }
     if (this.#draining !== undefined || !this.hasRoom) {
       this.#log.warn({ callSid, cause: this.#whyFull, calls: this.#count }, 'call refused: busy');
-      this.#observer.onCallEnded(callDirectionOf(webhook), 'busy', 0);
+      if (this.#refused.first(callSid)) this.#observer.onCallEnded(callDirectionOf(webhook), 'busy', 0);
       return { kind: 'busy' };
     }
     const call = new Call({
@@ -120,7 +123,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
   /** The call is over here, whoever has spoken with the caller since. */
   onHandoff(callSid: CallSid, result: DialResult, request: WebhookRequest): VoiceAnswer {
     (this.#calls.get(callSid) ?? this.#ended.get(callSid)?.trail)?.enter(request);
-    this.#observer.onHandoff('cold', result);
+    if (this.#dialled.first(callSid)) this.#observer.onHandoff('cold', result);
     return result === 'completed' ? { kind: 'hangup' } : { kind: 'nobodyAnswered' };
   }
 
