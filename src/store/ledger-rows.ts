@@ -8,7 +8,7 @@ import type { JsonObject } from '../event/event.js';
 import { LEDGER_PAGE_MAX } from '../tool-limits.js';
 import type { ExportLine } from './export-line.js';
 import type { ClaimOutcome, LedgerAmount, LedgerClaim, LedgerEntry, LedgerFilter } from './ledger.js';
-import { isAfter, readCursor, rowsThatFit, writeCursor } from './paging.js';
+import { isAfter, readCursor, readPage } from './paging.js';
 import type { Connection } from './schema.js';
 import { touchSession } from './session-rows.js';
 import { NOBODY } from './state-scopes.js';
@@ -221,20 +221,22 @@ export async function pageOfLedger(
   if (userId !== undefined) query = query.where('user_id', '=', userId);
   if (after !== undefined) query = query.where(isAfter(ORDER, readCursor(cursorSchema, after, 'the ledger')));
   for (const column of ORDER) query = query.orderBy(column);
-  const rowsMax = Math.min(limit, LEDGER_PAGE_MAX);
-  const found = await query
-    .select([...ORDER, 'bytes'])
-    .limit(rowsMax + 1)
-    .execute();
-  const count = rowsThatFit(found, rowsMax);
-  const last = found[count - 1];
-  if (last === undefined) return { items: [] };
-  const place = ORDER.map((column) => last[column]);
-  const rows = await query
-    .selectAll()
-    .where((eb) => eb.not(isAfter(ORDER, place)))
-    .execute();
-  return { items: rows.map(entryOf), ...(found.length > count && { next: writeCursor(place) }) };
+  return readPage({
+    order: ORDER,
+    rowsMax: Math.min(limit, LEDGER_PAGE_MAX),
+    sizes: (rowsMax) =>
+      query
+        .select([...ORDER, 'bytes'])
+        .limit(rowsMax)
+        .execute(),
+    upTo: async (last) => {
+      const rows = await query
+        .selectAll()
+        .where((eb) => eb.not(isAfter(ORDER, last)))
+        .execute();
+      return rows.map(entryOf);
+    },
+  });
 }
 
 function entryOf(row: LedgerTable): LedgerEntry {

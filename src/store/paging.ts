@@ -5,6 +5,7 @@ import { sql } from 'kysely';
 import type { z } from 'zod';
 import { StoreError } from '../errors.js';
 import { EVENT_PAGE_MAX_BYTES } from '../limits.js';
+import type { Page } from './store.js';
 import { checkName } from './stored-name.js';
 
 type Place = readonly (string | number)[];
@@ -16,7 +17,7 @@ export function isAfter(columns: readonly string[], last: Place) {
   return sql<boolean>`(${names}) > (${values})`;
 }
 
-export function writeCursor(place: Place): string {
+function writeCursor(place: Place): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url');
 }
 
@@ -31,8 +32,33 @@ export function readCursor<Read extends Place>(schema: z.ZodType<Read>, cursor: 
   }
 }
 
+/** A query in some order, asked twice: the sizes first, so that no page is read that is too large to hold. */
+export interface PagedQuery<Column extends string, Row> {
+  readonly order: readonly Column[];
+  readonly rowsMax: number;
+  readonly sizes: (
+    limit: number,
+  ) => Promise<readonly (Record<Column, string | number> & { readonly bytes: number })[]>;
+  /** All rows up to the one with these values. */
+  readonly upTo: (last: Place) => Promise<readonly Row[]>;
+}
+
+export async function readPage<Column extends string, Row>({
+  order,
+  rowsMax,
+  sizes,
+  upTo,
+}: PagedQuery<Column, Row>): Promise<Page<Row, string>> {
+  const found = await sizes(rowsMax + 1);
+  const count = rowsThatFit(found, rowsMax);
+  const last = found[count - 1];
+  if (last === undefined) return { items: [] };
+  const place = order.map((column) => last[column]);
+  return { items: await upTo(place), ...(found.length > count && { next: writeCursor(place) }) };
+}
+
 /** How many of rows of these sizes are one page: at least one, where there is one. */
-export function rowsThatFit(rows: readonly { readonly bytes: number }[], rowsMax: number): number {
+function rowsThatFit(rows: readonly { readonly bytes: number }[], rowsMax: number): number {
   let bytes = 0;
   let count = 0;
   for (const row of rows.slice(0, rowsMax)) {

@@ -7,7 +7,7 @@ import { StoreError } from '../errors.js';
 import type { JsonObject } from '../event/event.js';
 import { PENDING_CALLS_MAX, PENDING_PAGE_MAX } from '../tool-limits.js';
 import { noSession } from './event-rows.js';
-import { isAfter, readCursor, rowsThatFit, writeCursor } from './paging.js';
+import { isAfter, readCursor, readPage } from './paging.js';
 import type { DecidedCall, DecideOutcome, Decision, KnownCall, PendingCall } from './pending-calls.js';
 import type { Connection } from './schema.js';
 import { touchSession } from './session-rows.js';
@@ -91,20 +91,22 @@ export async function pageOfPendingCalls(
   if (after !== undefined)
     query = query.where(isAfter(ORDER, readCursor(cursorSchema, after, 'pending calls')));
   for (const column of ORDER) query = query.orderBy(column);
-  const rowsMax = Math.min(limit, PENDING_PAGE_MAX);
-  const found = await query
-    .select([...ORDER, 'bytes'])
-    .limit(rowsMax + 1)
-    .execute();
-  const count = rowsThatFit(found, rowsMax);
-  const last = found[count - 1];
-  if (last === undefined) return { items: [] };
-  const place = ORDER.map((column) => last[column]);
-  const rows = await query
-    .selectAll()
-    .where((eb) => eb.not(isAfter(ORDER, place)))
-    .execute();
-  return { items: rows.map(callOf), ...(found.length > count && { next: writeCursor(place) }) };
+  return readPage({
+    order: ORDER,
+    rowsMax: Math.min(limit, PENDING_PAGE_MAX),
+    sizes: (rowsMax) =>
+      query
+        .select([...ORDER, 'bytes'])
+        .limit(rowsMax)
+        .execute(),
+    upTo: async (last) => {
+      const rows = await query
+        .selectAll()
+        .where((eb) => eb.not(isAfter(ORDER, last)))
+        .execute();
+      return rows.map(callOf);
+    },
+  });
 }
 
 export async function findCall(connection: Connection, id: string): Promise<KnownCall | undefined> {
