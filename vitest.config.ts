@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { UnfinishedFiles } from './test/support/unfinished-files.js';
 
 /** Where CI wants a machine-readable report; unset everywhere else. */
 const reportFile = process.env['TEST_REPORT'];
@@ -17,6 +18,10 @@ export default defineConfig({
     hookTimeout: 30_000,
     unstubEnvs: true,
     coverage: { include: ['src/**/*.ts'] },
-    ...(reportFile && { reporters: ['default', ['json', { outputFile: reportFile }]] }),
+    reporters: [
+      'default',
+      new UnfinishedFiles(),
+      ...(reportFile ? [['json', { outputFile: reportFile }] as ['json', object]] : []),
+    ],
   },
 });

@@ -42,6 +42,7 @@ case "$1" in
     chmod +x "$bin/node"
     exit "\${INSTALL_CODE:-0}" ;;
 esac
+[ "$1 $2" = "run check" ] && [ -n "$HANG" ] && sleep 60
 [ "$1 $2" = "run check" ] && [ -n "$CHECK_CODE" ] && exit "$CHECK_CODE"
 [ -n "$REPORT" ] && printf '%s' "$REPORT" >"$TEST_REPORT"
 exit "\${TEST_CODE:-0}"
@@ -84,6 +85,7 @@ describe('the closing line of .ci/run', { timeout: 120_000 }, () => {
     ['test files that did not load', { REPORT: report(5, 0, 2), TEST_CODE: '1' }, '20 passed, 8 failed'],
     ['a failed step before the tests', { REPORT: report(5, 0), CHECK_CODE: '2' }, '5 passed, 3 failed'],
     ['a failure outside the tests', { REPORT: report(5, 0), TEST_CODE: '1' }, '20 passed, 4 failed'],
+    ['a run that never ends', { REPORT: report(5, 0), HANG: '1', RUN_LIMIT_S: '1' }, '5 passed, 3 failed'],
     ['a failed install', { REPORT: report(5, 0), CI_CODE: '1' }, '15 passed, 1 failed'],
     ['a Node that cannot be installed', { REPORT: report(5, 0), INSTALL_CODE: '1' }, '5 passed, 3 failed'],
     ['runs without a test', { REPORT: report(0, 0) }, '0 passed, 4 failed'],
