@@ -53,7 +53,7 @@ export class CallClock implements CallTime {
   }
 
   setTimer(delayMs: number, fire: () => void): Timer {
-    const timer = { dueMs: wholeMicroseconds(this.#nowMs + Math.max(0, delayMs)), fire };
+    const timer = { dueMs: this.#dueMs(delayMs), fire };
     let index = this.#timers.length;
     while (index > 0 && (this.#timers[index - 1]?.dueMs ?? 0) > timer.dueMs) index -= 1;
     this.#timers.splice(index, 0, timer);
@@ -65,6 +65,14 @@ export class CallClock implements CallTime {
         if (this.#timers.length === 0) this.#disarm();
       },
     };
+  }
+
+  /** Behind the present for every delay, however small: who waits for a moment that rounding puts a hair behind it, and
+   * finds it not yet reached, would be woken at the same moment for ever. */
+  #dueMs(delayMs: number): number {
+    if (delayMs <= 0) return this.#nowMs;
+    const dueMs = wholeMicroseconds(this.#nowMs + delayMs);
+    return dueMs > this.#nowMs ? dueMs : wholeMicroseconds(this.#nowMs + 0.001);
   }
 
   /** To the microsecond, which is what a recording keeps. */
