@@ -97,7 +97,7 @@ export class FunctionCalls {
   /** One group of calls, in the call's mailbox. */
   onToolCall(functionCalls: readonly FunctionCall[]): void {
     const { conversation } = this.#options;
-    const spoken = conversation.hasSpokenThisTurn || !conversation.isSilent;
+    const spoken = this.#hasSpoken;
     conversation.onToolCall(functionCalls.some(({ name }) => this.#isSpokenTo(name)));
     this.#isDispatching = true;
     const { post } = this.#options;
@@ -185,6 +185,12 @@ export class FunctionCalls {
     });
   }
 
+  /** The agent has said something in this turn, or is still heard. */
+  get #hasSpoken(): boolean {
+    const { conversation } = this.#options;
+    return conversation.hasSpokenThisTurn || !conversation.isSilent;
+  }
+
   #want(wish: 'hangUp' | 'transfer', why: string | undefined): ReturnType<ToolCallControl['hangUp']> {
     if (why !== undefined) return { kind: 'unavailable', why };
     this.#wish = wish;
@@ -194,10 +200,10 @@ export class FunctionCalls {
   }
 
   #enter(happens: () => void): void {
-    const { post, clock, conversation } = this.#options;
+    const { post, clock } = this.#options;
     clock.enter();
     post(() => {
-      const spoken = conversation.hasSpokenThisTurn || !conversation.isSilent;
+      const spoken = this.#hasSpoken;
       happens();
       this.#hold();
       this.#fulfil(spoken);
@@ -208,11 +214,19 @@ export class FunctionCalls {
   #answer(responses: readonly FunctionResponse[]): void {
     const { conversation, model } = this.#options;
     const note = conversation.takeNote();
-    const told = responses.map((one, index) =>
-      index === 0 && note !== undefined ? { ...one, response: { ...one.response, note } } : one,
-    );
+    const isScheduled = model()?.capabilities.responseScheduling === true;
+    const told = responses.map((one, index) => ({
+      ...one,
+      ...(index === 0 && note !== undefined && { response: { ...one.response, note } }),
+      ...(isScheduled && this.#isSaid(one) && { scheduling: 'SILENT' as const }),
+    }));
     conversation.onAnswered();
     model()?.sendToolResponse(told);
+  }
+
+  /** The goodbye has been said, so that a word about the result would be a second one. */
+  #isSaid({ name, response }: FunctionResponse): boolean {
+    return name === END_CALL && this.#hasSpoken && !('error' in response);
   }
 
   /** Whether the model will have something to say when it gets the result: what it has only begun needs no words. */

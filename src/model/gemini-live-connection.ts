@@ -3,7 +3,7 @@
  * a second, and the reader for what arrives. It promises order, one onClose, and that nothing a server sends or a
  * listener throws gets past it. Connecting is in `gemini-connect.ts`; when to reconnect is the call's affair.
  */
-import type { Session } from '@google/genai';
+import { FunctionResponseScheduling, type Session } from '@google/genai';
 import { MODEL_BUFFERED_MAX_BYTES } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import { audioFrame, audioMessage } from './audio-frame.js';
@@ -115,7 +115,12 @@ export class GeminiLiveConnection implements LiveConnection, SocketListener {
   sendToolResponse(functionResponses: readonly FunctionResponse[]): void {
     if (!this.#sends || functionResponses.length === 0) return;
     this.#session.sendToolResponse({
-      functionResponses: functionResponses.map(({ id, name, response }) => ({ id, name, response })),
+      functionResponses: functionResponses.map(({ id, name, response, scheduling }) => ({
+        id,
+        name,
+        response,
+        ...(scheduling && { scheduling: FunctionResponseScheduling[scheduling] }),
+      })),
     });
   }
 

@@ -22,6 +22,11 @@ export interface FunctionResponse {
   readonly id: string;
   readonly name: string;
   readonly response: Readonly<Record<string, unknown>>;
+  /**
+   * The model learns of it and says nothing about it. Only for one whose capabilities have `responseScheduling`; left
+   * out, it speaks of the response once it is idle (`WHEN_IDLE`, Gemini's default).
+   */
+  readonly scheduling?: 'SILENT';
 }
 
 /** Tokens of one usage report, by Gemini's modality names (TEXT, AUDIO, IMAGE, VIDEO, DOCUMENT). */

@@ -17,6 +17,13 @@ export interface ModelCapabilities {
   readonly declaresToolBehavior: boolean;
   /** Whether caller audio may be sent while a function call is open; always true where no call blocks. */
   readonly audioDuringBlockingTools: boolean;
+  /**
+   * Whether a function response may state `scheduling`; it has a meaning only where calls do not block
+   * (ai.google.dev/gemini-api/docs/live-api/tools). `willContinue`, the other field of such models, is sent to none: it
+   * keeps the call open, and a model withdraws its open calls when the caller cuts in, so that every barge-in would end
+   * a monitor. What follows the first response is told in a pause, as text.
+   */
+  readonly responseScheduling: boolean;
   /** Where a declaration's schema goes: as JSON schema, or as the OpenAPI subset that the SDK derives from it. */
   readonly functionSchema: 'parametersJsonSchema' | 'parameters';
   /** How text that wants an answer is sent. The greeting is asked for this way too: no model speaks first by itself
@@ -56,6 +63,7 @@ const SAFE_SET: ModelCapabilities = {
   toolBehavior: 'BLOCKING',
   declaresToolBehavior: false,
   audioDuringBlockingTools: false,
+  responseScheduling: false,
   functionSchema: 'parametersJsonSchema',
   textInput: 'clientContent',
   imageInput: false,
@@ -79,6 +87,7 @@ const GEMINI_3_8_LIVE: ModelCapabilities = {
   toolBehavior: 'NON_BLOCKING',
   declaresToolBehavior: true,
   audioDuringBlockingTools: true,
+  responseScheduling: true,
 };
 
 /**
@@ -167,8 +176,8 @@ export function modelCapabilities(
 ): ModelCapabilities {
   const bare = bareModelName(modelName);
   const row = ROWS.find(({ family }) => bare === family || bare.startsWith(`${family}-`)) ?? SAFE_SET;
-  // Vertex does not take `realtimeInput.text` (vertex-ai-samples, live_api/client_server_messages.md).
-  if (service === 'vertex' && row.textInput === 'realtimeInput')
-    return { ...row, textInput: 'clientContent' };
-  return row;
+  if (service !== 'vertex') return row;
+  // Vertex does not take `realtimeInput.text` (vertex-ai-samples, live_api/client_server_messages.md), and LiveKit's
+  // plugin leaves `scheduling` out there.
+  return { ...row, textInput: 'clientContent', responseScheduling: false };
 }

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallClock } from '../../src/call/call-clock.js';
 import { CLOCK_LATE_MAX_MS } from '../../src/limits.js';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PROMPT_TEXTS } from '../../src/call/prompts.js';
+import { modelCapabilities } from '../../src/model/model-capabilities.js';
 import { LAST_MARK_GRACE_MS } from '../../src/limits.js';
 import { ANSWER, CallRig, END_CALL, type FakeModel } from '../support/call-rig.js';
 
@@ -65,6 +66,21 @@ describe('the agent’s goodbye', () => {
     model.say('Goodbye.', 1_000);
     await rig.advance(20_000);
     expect(rig.said(callSid).slice(-2)).toEqual([`model: ${ANSWER}`, 'model: Goodbye.']);
+  });
+
+  // A model that speaks of a result by itself would say goodbye twice.
+  it.each([
+    ['gemini-3.8-live', 'Thank you, goodbye.', 'SILENT'],
+    ['gemini-3.8-live', '', undefined],
+    ['gemini-3.1-flash-live-preview', 'Thank you, goodbye.', undefined],
+  ])('has its result told to %s behind %j with scheduling %s', async (modelName, words, scheduling) => {
+    const rig = new CallRig();
+    const { model } = await rig.greeted();
+    Object.assign(model, { capabilities: modelCapabilities(modelName) });
+    if (words !== '') model.say(words, 2_000, { turnComplete: false });
+    model.listener.onToolCall(END_CALL);
+    await rig.turns();
+    expect(model.responses.map((one) => one.scheduling)).toEqual([scheduling]);
   });
 
   it('may be interrupted and said again, and then ends the call', async () => {

@@ -158,7 +158,7 @@ describe('what is sent', () => {
     connection.sendToolResponse([]);
     connection.sendToolResponse([
       { id: 'a', name: 'f', response: { output: 1 } },
-      { id: 'b', name: 'g', response: { error: 'refused' } },
+      { id: 'b', name: 'g', response: { error: 'refused' }, scheduling: 'SILENT' },
     ]);
     await peer.waitUntil(() => peer.received.length === 1);
     expect(peer.received).toEqual([
@@ -166,7 +166,7 @@ describe('what is sent', () => {
         toolResponse: {
           functionResponses: [
             { id: 'a', name: 'f', response: { output: 1 } },
-            { id: 'b', name: 'g', response: { error: 'refused' } },
+            { id: 'b', name: 'g', response: { error: 'refused' }, scheduling: 'SILENT' },
           ],
         },
       },

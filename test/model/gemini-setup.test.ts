@@ -171,6 +171,14 @@ describe('the capability table', () => {
     }
   });
 
+  it('schedules responses only where no tool blocks, and not on Vertex', () => {
+    for (const modelName of MODELS) {
+      const { toolBehavior, responseScheduling } = modelCapabilities(modelName);
+      expect(responseScheduling).toBe(toolBehavior === 'NON_BLOCKING');
+      expect(modelCapabilities(modelName, 'vertex').responseScheduling).toBe(false);
+    }
+  });
+
   it('sends no realtime text to Vertex, which does not take it', () => {
     for (const modelName of MODELS) {
       expect(modelCapabilities(modelName, 'vertex').textInput).toBe('clientContent');
