@@ -41,6 +41,8 @@ export interface CallToolTap {
   update(update: object): void;
   /** The update of a tool that was stopped: it is not told any more. */
   forgotten(replaces: string): void;
+  /** A streaming tool has ended by itself. */
+  over(name: string): void;
   /** What a handler wants of the line, behind its answer. */
   wanted(wish: 'hangUp' | 'transfer'): void;
 }

@@ -22,7 +22,7 @@ import { CostWatch } from './cost-watch.js';
 import type { EndReason } from './end-reason.js';
 import { FunctionCalls } from './function-calls.js';
 import { IdleWatch } from './idle-watch.js';
-import { callerSilent } from './line-texts.js';
+import { callerSilent, callerWaits } from './line-texts.js';
 import type { ConversationEvent } from './live-events.js';
 import { ModelLink } from './model-link.js';
 import { RefusedTurns } from './refused-turns.js';
@@ -88,7 +88,11 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     run,
     onLost: (lost) => functionCalls.onModelLost(lost),
   });
-  const idle = makeIdleWatch(setUp, host, { clock, conversation });
+  const idle = makeIdleWatch(setUp, host, {
+    clock,
+    conversation,
+    isWaiting: () => functionCalls.isWorkUnderWay,
+  });
   const line = new CallLine({
     callSid: identity.callSid,
     call: host,
@@ -245,15 +249,21 @@ function makeCostWatch(
 function makeIdleWatch(
   { deps }: CallSetUp,
   host: CallHost,
-  { clock, conversation }: Pick<CallParts, 'clock' | 'conversation'>,
+  {
+    clock,
+    conversation,
+    isWaiting,
+  }: Pick<CallParts, 'clock' | 'conversation'> & { readonly isWaiting: () => boolean },
 ): IdleWatch {
   return new IdleWatch({
     clock,
     repromptMs: deps.idleRepromptMs,
     callerActiveAtMs: () => conversation.callerActiveAtMs(),
     activeAtMs: () => conversation.activeAtMs(),
+    isWaiting,
     onReprompt: () => {
-      if (host.isLive()) conversation.ask(callerSilent(deps.idleRepromptMs / 1000));
+      const seconds = deps.idleRepromptMs / 1000;
+      if (host.isLive()) conversation.ask(isWaiting() ? callerWaits(seconds) : callerSilent(seconds));
     },
     // Where the model has never said a word, it is not the caller who is silent.
     onIdle: () => host.post({ type: conversation.messagesBegun === 0 ? 'modelMute' : 'callerIdle' }),

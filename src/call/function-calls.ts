@@ -94,6 +94,11 @@ export class FunctionCalls {
     return { functionCalls: this.#calls.open, updates: this.#updates.size };
   }
 
+  /** Something that the caller waits for goes on behind its answer. */
+  get isWorkUnderWay(): boolean {
+    return this.#calls.isWorkUnderWay;
+  }
+
   /** One group of calls, in the call's mailbox. */
   onToolCall(functionCalls: readonly FunctionCall[]): void {
     const { conversation } = this.#options;

@@ -1,5 +1,6 @@
 /**
- * Notices that nobody has said anything for a while: the first time the agent asks again, the second time the call ends.
+ * Notices that nobody has said anything for a while: the first time the agent asks again, the second time the call ends,
+ * unless the caller is silent because they wait for something; then it has been said once that it goes on.
  * Looks again only when the silence could be long enough, so that it costs a few timers a minute.
  */
 import type { Clock, Timer } from '../clock.js';
@@ -12,6 +13,8 @@ export interface IdleWatchOptions {
   readonly callerActiveAtMs: () => number;
   /** When either side last did something; now, while the agent can be heard. */
   readonly activeAtMs: () => number;
+  /** Something that was begun for the caller goes on. */
+  readonly isWaiting: () => boolean;
   readonly onReprompt: () => void;
   readonly onIdle: () => void;
 }
@@ -20,6 +23,7 @@ export class IdleWatch {
   readonly #options: IdleWatchOptions;
   #timer: Timer | undefined;
   #repromptedAtMs: number | undefined;
+  #toldOfWaitAtMs: number | undefined;
   readonly #look = (): void => this.#check();
 
   constructor(options: IdleWatchOptions) {
@@ -35,10 +39,11 @@ export class IdleWatch {
     this.#timer?.cancel();
     this.#timer = undefined;
     this.#repromptedAtMs = undefined;
+    this.#toldOfWaitAtMs = undefined;
   }
 
   #check(): void {
-    const { clock, repromptMs, callerActiveAtMs, activeAtMs, onReprompt, onIdle } = this.#options;
+    const { clock, repromptMs, callerActiveAtMs, activeAtMs, isWaiting, onReprompt, onIdle } = this.#options;
     const nowMs = clock.nowMs();
     if (this.#repromptedAtMs !== undefined && callerActiveAtMs() > this.#repromptedAtMs) {
       this.#repromptedAtMs = undefined;
@@ -49,6 +54,8 @@ export class IdleWatch {
       return;
     }
     this.#timer = clock.setTimer(repromptMs, this.#look);
+    if (isWaiting()) return this.#tellOfWait(nowMs);
+    this.#toldOfWaitAtMs = undefined;
     if (this.#repromptedAtMs === undefined) {
       this.#repromptedAtMs = nowMs;
       onReprompt();
@@ -56,5 +63,15 @@ export class IdleWatch {
       this.#repromptedAtMs = undefined;
       onIdle();
     }
+  }
+
+  /** Once, until the caller does something: then it is their wait, and not a reason to end the call. */
+  #tellOfWait(nowMs: number): void {
+    const { callerActiveAtMs, onReprompt } = this.#options;
+    this.#repromptedAtMs = undefined;
+    const isTold = this.#toldOfWaitAtMs !== undefined && callerActiveAtMs() <= this.#toldOfWaitAtMs;
+    if (isTold) return;
+    this.#toldOfWaitAtMs = nowMs;
+    onReprompt();
   }
 }

@@ -51,6 +51,11 @@ export function callerSilent(seconds: number): string {
   return `The caller has said nothing for ${Math.round(seconds)} seconds. Ask whether they are still there.`;
 }
 
+/** Something that a tool has begun goes on, such as an approval that nobody has given yet. */
+export function callerWaits(seconds: number): string {
+  return `The caller has said nothing for ${Math.round(seconds)} seconds, and what you have begun for them goes on. Say in one short sentence that it does.`;
+}
+
 export const ANSWER_REFUSED =
   'Your last answer could not be given, and the caller heard nothing. Say in one short sentence that you cannot answer that, and ask how else you can help.';
 

@@ -12,6 +12,7 @@ import { canonicalJson } from './canonical-json.js';
 import type { ModelUpdate } from './model-updates.js';
 import { ToolGroup } from './tool-group.js';
 import { errorResponse, isEmpty, isError } from './tool-result.js';
+import { WorkUnderWay } from './work-under-way.js';
 import type { CallOutcome, CallRef, ToolWork, WorkListener } from './tool-work.js';
 
 export interface ToolEvents {
@@ -53,6 +54,7 @@ export interface ToolTap {
   settled(call: CallRef, outcome: CallOutcome): void;
   update(update: ModelUpdate): void;
   forgotten(replaces: string): void;
+  over(name: string): void;
 }
 
 export interface ToolCallsOptions {
@@ -84,6 +86,7 @@ export class ToolCalls {
   readonly #seen = new Set<string>();
   /** What this turn's calls with an empty result asked for. */
   readonly #emptyThisTurn = new Set<string>();
+  readonly #underWay = new WorkUnderWay();
   #isClosed = false;
 
   constructor(options: ToolCallsOptions) {
@@ -101,15 +104,22 @@ export class ToolCalls {
           tap?.update(update);
           host.update(update);
         }),
-      ended: (replaces, isStopped) => {
-        if (!isStopped || this.#isClosed) return;
-        tap?.forgotten(replaces);
-        host.forgetUpdate(replaces);
+      ended: (name, isStopped) => {
+        if (this.#isClosed) return;
+        if (!isStopped)
+          return enter(() => {
+            tap?.over(name);
+            this.#underWay.streamOver(name);
+          });
+        tap?.forgotten(name);
+        host.forgetUpdate(name);
+        this.#underWay.streamOver(name);
       },
       changed: (actions) => enter(() => host.events.changed(actions)),
       settled: (call, outcome) =>
         enter(() => {
           tap?.settled(call, outcome);
+          this.#underWay.settled(call.id);
           this.#settleLate(call, outcome);
         }),
     });
@@ -119,6 +129,11 @@ export class ToolCalls {
   get awaitsAnswer(): boolean {
     for (const { state } of this.#open) if (state === 'running') return this.#options.autoRespond;
     return false;
+  }
+
+  /** What was answered at once and goes on: the caller waits for it without being idle. */
+  get isWorkUnderWay(): boolean {
+    return this.#underWay.isAny;
   }
 
   get work(): ToolWork {
@@ -241,6 +256,7 @@ export class ToolCalls {
     if (this.#isClosed) return;
     const { call } = open;
     this.#open.delete(open);
+    this.#underWay.begun(call, outcome.kind);
     this.#tell(call, outcome);
     if (open.state === 'withdrawn') this.#tellWithdrawn(call, outcome);
     else this.#answer(open, outcome);

@@ -22,7 +22,7 @@ export interface WorkListener {
   /** For the model, at the next pause. */
   update(update: ModelUpdate): void;
   /** A streaming tool was stopped, or is over: what it said last is not told any more, if `isStopped`. */
-  ended(replaces: string, isStopped: boolean): void;
+  ended(name: string, isStopped: boolean): void;
   /** State or artifacts were changed with no answer to tell it. */
   changed(actions: EventActions): void;
   /** The result of a call that was answered as pending. */

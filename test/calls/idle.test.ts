@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { defineAgent } from '../../src/agent/agent.js';
+import { defineTool } from '../../src/agent/tool.js';
 import { ANSWER, CallRig, tone } from '../support/call-rig.js';
 
 describe('a silent caller', () => {
@@ -86,5 +88,67 @@ describe('a model that stops in the middle of its turn', () => {
     model.listener.onToolCall([{ id: 'c', name: 'end_call', args: {} }]);
     await rig.advance(6_000);
     expect(rig.hungUp).toEqual([callSid]);
+  });
+});
+
+describe('a caller who waits', () => {
+  const parameters = { type: 'object', properties: {} };
+  const description = 'Takes its time.';
+  let finish: () => void;
+  const watch = defineTool({
+    name: 'watch',
+    description,
+    parameters,
+    async *execute() {
+      await new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      yield 'it is over';
+    },
+  });
+  const agent = defineAgent({
+    name: 'support',
+    instruction: 'Be brief.',
+    greeting: 'Hello.',
+    tools: [watch],
+  });
+  const asked = (texts: readonly string[], what: string) => texts.filter((text) => text.includes(what));
+
+  it('is told once that it goes on, and not hung up on', async () => {
+    const rig = new CallRig({ agent, deps: { callMaxMs: 0 } });
+    const { callSid, model, stream } = await rig.greeted();
+    model.listener.onToolCall([{ id: 'c1', name: 'watch', args: {} }]);
+    await rig.turns();
+    model.say('I am on it.', 1_000);
+    await rig.advance(16_500);
+    expect(asked(model.texts, 'goes on')).toHaveLength(1);
+    model.say('It still goes on.', 1_000);
+    await rig.advance(600_000);
+    expect(rig.view(callSid).state).toBe('live');
+    expect(model.texts).toHaveLength(2);
+    await rig.speak(stream, 600);
+    await rig.advance(30_000);
+    expect(asked(model.texts, 'goes on')).toHaveLength(2);
+    stream.listener!.onStop();
+    await rig.advance(5_000);
+  });
+
+  it('is asked again, and then said goodbye to, once it is over', async () => {
+    const rig = new CallRig({ agent, deps: { callMaxMs: 0 } });
+    const { callSid, model } = await rig.greeted();
+    model.listener.onToolCall([{ id: 'c1', name: 'watch', args: {} }]);
+    await rig.turns();
+    model.say('I am on it.', 1_000);
+    await rig.advance(60_000);
+    finish();
+    await rig.turns();
+    await rig.advance(2_000);
+    expect(model.texts.at(-1)).toContain('it is over');
+    model.say('It is over.', 1_000);
+    await rig.advance(20_000);
+    expect(asked(model.texts, 'still there')).toHaveLength(1);
+    expect(rig.view(callSid).state).toBe('live');
+    await rig.advance(60_000);
+    expect(rig.view(callSid).endReason).toBe('caller_idle');
   });
 });

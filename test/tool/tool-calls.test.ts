@@ -93,6 +93,33 @@ describe('the calls of a run', () => {
     expect(host.frames).toEqual([['c2'], ['c1']]);
   });
 
+  it('that are pending or streaming are under way until they are settled or over', async () => {
+    const work = new OpenWork();
+    const { calls, listener } = toolCalls(work);
+    const started = (name: string) =>
+      done({ status: 'started' }, { kind: name === 'long' ? 'pending' : 'streaming' });
+    const begin = async (id: string, name: string): Promise<void> => {
+      void calls.dispatch([call(id, name)]);
+      await work.end(id, started(name));
+    };
+    expect(calls.isWorkUnderWay).toBe(false);
+    await begin('c1', 'long');
+    expect(calls.isWorkUnderWay).toBe(true);
+    listener.settled({ id: 'c1', name: 'long' }, done({ ok: true }));
+    expect(calls.isWorkUnderWay).toBe(false);
+    for (const isStopped of [true, false]) {
+      await begin(`c2${String(isStopped)}`, 'watch');
+      expect(calls.isWorkUnderWay).toBe(true);
+      listener.ended('watch', isStopped);
+      expect(calls.isWorkUnderWay).toBe(false);
+    }
+    // Over while a guard still looks at its answer.
+    void calls.dispatch([call('c3', 'watch')]);
+    listener.ended('watch', false);
+    await work.end('c3', started('watch'));
+    expect(calls.isWorkUnderWay).toBe(false);
+  });
+
   it.each(['pending', 'streaming'] as const)('that are %s are answered at once', async (kind) => {
     const work = new OpenWork();
     const { host, calls } = toolCalls(work);

@@ -21,7 +21,7 @@ import type { ModelUpdate } from '../../src/tool/model-updates.js';
 import type { PendingDesk } from '../../src/tool/pending-desk.js';
 import { ToolCalls, type ToolCallsOptions, type ToolHost } from '../../src/tool/tool-calls.js';
 import { NO_LINE, ToolRuns, type ToolStore } from '../../src/tool/tool-runs.js';
-import type { ToolWork } from '../../src/tool/tool-work.js';
+import type { ToolWork, WorkListener } from '../../src/tool/tool-work.js';
 import { RecordingLog } from '../telephony/recording-log.js';
 import { MemoryLedger } from './memory-ledger.js';
 import { MemoryPendingCalls } from './memory-pending-calls.js';
@@ -121,16 +121,20 @@ export class RecordingHost implements ToolHost {
 /** A host and the calls of one run over work that a test makes up. */
 export function toolCalls(work: ToolWork, options: Partial<ToolCallsOptions> = {}) {
   const host = new RecordingHost();
+  let listener: WorkListener | undefined;
   const calls = new ToolCalls({
     host,
-    work: () => work,
+    work: (heard) => {
+      listener = heard;
+      return work;
+    },
     autoExecute: true,
     autoRespond: true,
     responses: 'group',
     log: new RecordingLog(),
     ...options,
   });
-  return { host, calls };
+  return { host, calls, listener: listener! };
 }
 
 export interface StageOptions extends Partial<Omit<AgentDefinition, 'name'>> {
