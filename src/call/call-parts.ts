@@ -88,11 +88,8 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     run,
     onLost: (lost) => functionCalls.onModelLost(lost),
   });
-  const idle = makeIdleWatch(setUp, host, {
-    clock,
-    conversation,
-    isWaiting: () => functionCalls.isWorkUnderWay,
-  });
+  const isWaiting = (): boolean => functionCalls.isWorkUnderWay;
+  const idle = makeIdleWatch(setUp, host, { clock, conversation, isWaiting });
   const line = new CallLine({
     callSid: identity.callSid,
     call: host,
@@ -103,13 +100,8 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     observer: deps.observer,
     log: deps.log,
   });
-  const functionCalls: FunctionCalls = makeFunctionCalls(setUp, host, {
-    clock,
-    tap,
-    run,
-    conversation,
-    link,
-  });
+  const parts = { clock, tap, run, conversation, link };
+  const functionCalls: FunctionCalls = makeFunctionCalls(setUp, host, parts);
   const effects = new CallEffects({
     conversation,
     idle,
@@ -127,12 +119,8 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
   const refusedTurns = new RefusedTurns({ run, explain: () => effects.explainRefusal() });
   const costs = makeCostWatch(setUp, { clock, run, line });
   return {
-    clock,
-    tap,
-    run,
+    ...parts,
     timers,
-    conversation,
-    link,
     idle,
     line,
     functionCalls,
