@@ -40,8 +40,11 @@ export const TOOL_ERROR_MAX_CHARS = 500;
 /** How long a streaming tool may take to end once it was stopped; ADK gives it the same second. */
 export const STREAMING_STOP_MAX_MS = 1_000;
 
-/** Of one value of a streaming tool, as text. */
+/** Of one value of a streaming tool, or of a follow-up, as text. */
 export const UPDATE_MAX_CHARS = 4_000;
+
+/** Values that are asked of a streaming tool in one second; it goes on in the next. Each may be an event, and a line of a recording. */
+export const STREAMING_VALUES_PER_S_MAX = 20;
 
 /** Of the caller's sound that a model could not take during a call: what it gets afterwards. */
 export const HELD_SOUND_MAX_MS = 1_000;
@@ -58,7 +61,8 @@ export const HANDOFF_RING_SECONDS = 20;
 /** When a tool ends the conversation, what is being said is heard for this long at most. */
 export const FAREWELL_CAP_MS = 3_000;
 
-/** What waits for a pause: one of each streaming tool, and follow-ups of others. The oldest goes. */
+/** What waits for a pause: one of each streaming tool, and follow-ups of others. The oldest value of a streaming tool goes
+ * first, since a newer one follows; then the oldest. */
 export const UPDATES_WAITING_MAX = 32;
 
 /** After the model was given results it speaks to them: for so long its message stays open, so that the words on both sides of
@@ -67,6 +71,9 @@ export const TOOL_FOLLOW_UP_MAX_MS = 4_000;
 
 /** Silence of both sides before the model is told something nobody asked for. */
 export const UPDATE_PAUSE_MS = 400;
+
+/** Between two updates that interrupt: the caller has to hear something of the first. */
+export const UPDATE_INTERRUPTS_MIN_MS = 1_000;
 
 /** After an update was told the next one waits for its answer, and this long at most. */
 export const UPDATE_ANSWER_MAX_MS = 8_000;

@@ -16,7 +16,7 @@ import { END_CALL, endCall, stopStreaming } from '../tool/built-in-tools.js';
 import { ModelUpdates } from '../tool/model-updates.js';
 import { ToolCalls } from '../tool/tool-calls.js';
 import type { ToolWork, WorkListener } from '../tool/tool-work.js';
-import { UPDATE_ANSWER_MAX_MS, UPDATE_PAUSE_MS } from '../tool-limits.js';
+import { UPDATE_ANSWER_MAX_MS, UPDATE_INTERRUPTS_MIN_MS, UPDATE_PAUSE_MS } from '../tool-limits.js';
 import type { CallIdentity } from './call-identity.js';
 import type { OpenTools } from './call-deps.js';
 import type { Conversation } from './conversation.js';
@@ -32,6 +32,8 @@ export interface FunctionCallsOptions {
   readonly run: RunEvents;
   readonly model: () => LiveConnection | undefined;
   readonly clock: CallTime;
+  /** The call is neither beginning nor ending. */
+  readonly isLive: () => boolean;
   readonly tap: CallTap | undefined;
   readonly log: Log;
   /** Runs it as one event of the call's mailbox; what it throws ends the call. */
@@ -49,6 +51,8 @@ export interface FunctionCallsEvents {
   /** Why it cannot be, for the model; undefined where it can. */
   whyNoTransfer(): string | undefined;
 }
+
+const UPDATE_DROPPED = 'too much waits for the model to be told; something was dropped';
 
 export class FunctionCalls {
   readonly #options: FunctionCallsOptions;
@@ -70,7 +74,9 @@ export class FunctionCalls {
         events: run,
         answer: (responses) => this.#answer(responses),
         update: (update) => {
-          this.#updates.add(update);
+          const dropped = this.#updates.add(update);
+          if (dropped !== undefined)
+            log.warn({ callSid: options.identity.callSid, tool: dropped.replaces }, UPDATE_DROPPED);
           this.tellUpdate();
         },
         forgetUpdate: (replaces) => this.#updates.forget(replaces),
@@ -145,16 +151,18 @@ export class FunctionCalls {
     this.#calls.onCallerTurn();
   }
 
-  /** Twice a second, and whenever a pause may have begun: what waits is told if neither side is speaking. */
+  /** Twice a second, and whenever a pause may have begun: what waits is told if neither side is speaking, and nobody is
+   * saying goodbye. */
   tellUpdate(): void {
-    const { conversation, clock, model } = this.#options;
+    const { conversation, clock, model, isLive } = this.#options;
+    if (!isLive()) return;
     if (this.#calls.awaitsAnswer) {
       conversation.noteActivity();
       // A model that waits for the answer takes nothing else until it has it.
       if (model()?.capabilities.toolBehavior !== 'NON_BLOCKING') return;
     }
     if (this.#updates.size === 0 || model() === undefined) return;
-    const update = this.#updates.take(this.#isPause());
+    const update = this.#updates.take(this.#isPause(), this.#mayInterrupt());
     if (update === undefined) return;
     this.#told = { atMs: clock.nowMs(), messagesBegun: conversation.messagesBegun };
     if (update.interrupts) conversation.giveWay();
@@ -256,6 +264,11 @@ export class FunctionCalls {
     this.#wish = undefined;
     if (wish === 'hangUp') events.onAgentEnds(spoken);
     else if (wish === 'transfer') events.onAgentTransfers();
+  }
+
+  #mayInterrupt(): boolean {
+    const sinceMs = this.#options.clock.nowMs() - (this.#told?.atMs ?? -Infinity);
+    return sinceMs >= UPDATE_INTERRUPTS_MIN_MS;
   }
 
   #isPause(): boolean {

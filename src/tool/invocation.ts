@@ -12,7 +12,7 @@ import type {
 } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
 import type { Event, EventActions, JsonObject } from '../event/event.js';
-import { CONTEXT_EVENTS_MAX } from '../tool-limits.js';
+import { CONTEXT_EVENTS_MAX, UPDATE_MAX_CHARS } from '../tool-limits.js';
 import { RunState } from './run-state.js';
 import { SharedValues } from './shared-state.js';
 
@@ -105,6 +105,10 @@ export class Invocation {
       },
       followUp(text) {
         if (typeof text !== 'string' || text.trim() === '') throw new TypeError('followUp: text is needed');
+        if (text.length > UPDATE_MAX_CHARS)
+          throw new RangeError(
+            `followUp: the text has ${text.length} characters; ${UPDATE_MAX_CHARS} are the most`,
+          );
         onFollowUp(text);
       },
       async saveArtifact(name, bytes, mimeType) {

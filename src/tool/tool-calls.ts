@@ -111,10 +111,11 @@ export class ToolCalls {
             tap?.over(name);
             this.#underWay.streamOver(name);
           });
-        tap?.forgotten(name);
-        host.forgetUpdate(name);
+        this.#forget(name);
+        tap?.over(name);
         this.#underWay.streamOver(name);
       },
+      forget: (name) => this.#forget(name),
       changed: (actions) => enter(() => host.events.changed(actions)),
       settled: (call, outcome) =>
         enter(() => {
@@ -223,6 +224,12 @@ export class ToolCalls {
     }
     this.#open.clear();
     await this.#work.close();
+  }
+
+  #forget(name: string): void {
+    if (this.#isClosed) return;
+    this.#options.tap?.forgotten(name);
+    this.#options.host.forgetUpdate(name);
   }
 
   #carryOut(call: FunctionCall, group: ToolGroup): void {

@@ -23,6 +23,8 @@ export interface WorkListener {
   update(update: ModelUpdate): void;
   /** A streaming tool was stopped, or is over: what it said last is not told any more, if `isStopped`. */
   ended(name: string, isStopped: boolean): void;
+  /** A streaming tool that is over by itself: what it said last is not told any more. */
+  forget(name: string): void;
   /** State or artifacts were changed with no answer to tell it. */
   changed(actions: EventActions): void;
   /** The result of a call that was answered as pending. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ToolContext } from '../../src/agent/tool-context.js';
 import { NO_ACTIONS, type Event } from '../../src/event/event.js';
-import { CONTEXT_EVENTS_MAX } from '../../src/tool-limits.js';
+import { CONTEXT_EVENTS_MAX, UPDATE_MAX_CHARS } from '../../src/tool-limits.js';
 import { IDENTITY, invocationOf, tool, ToolStage } from './tool-stage.js';
 
 const { signal } = new AbortController();
@@ -106,6 +106,7 @@ describe('the context of a call', () => {
     const scope = invocationOf({ onFollowUp: (text) => void told.push(text) }).scope(signal);
     scope.close();
     scope.ctx.followUp('The parcel has left.');
+    expect(() => scope.ctx.followUp('x'.repeat(UPDATE_MAX_CHARS + 1))).toThrow(RangeError);
     expect(() => scope.ctx.followUp(' ')).toThrow(TypeError);
     expect(() => scope.ctx.followUp(5 as never)).toThrow(TypeError);
     expect(told).toEqual(['The parcel has left.']);
