@@ -3,6 +3,7 @@
  * same for all its turns; each call gets a context of its own, whose changes are told with its result.
  */
 import type { AgentContext, RunConfig } from '../agent/agent.js';
+import { deepFreeze } from '../agent/deep-freeze.js';
 import type {
   InputStream,
   LoadedArtifact,
@@ -68,7 +69,8 @@ export class Invocation {
   /** An event of this run that is no fragment. */
   hear(event: Event): void {
     if (this.#events.length >= 2 * CONTEXT_EVENTS_MAX) this.#events = this.#events.slice(-CONTEXT_EVENTS_MAX);
-    this.#events.push(event);
+    // What the tools see is what is stored: none of them can change it.
+    this.#events.push(deepFreeze(event));
   }
 
   /** What of it can travel to a worker. */

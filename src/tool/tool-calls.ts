@@ -248,6 +248,8 @@ export class ToolCalls {
 
   /** Arguments that are nested a hundred thousand deep are more than any reader of them can take. */
   #begin(call: FunctionCall, signal: AbortSignal): CallOutcome | Promise<CallOutcome> {
+    const { unreadable } = call;
+    if (unreadable !== undefined) return { ...NO_OUTCOME, response: errorResponse(unreadable) };
     try {
       return this.#refusalOf(call) ?? this.#work.carryOut(call, signal);
     } catch (error) {

@@ -26,11 +26,12 @@ async function watching({ interrupts }: { readonly interrupts: boolean }) {
       }
     },
   });
+  const quick = defineTool({ name: 'quick', description: 'Is quick.', parameters, execute: () => 'done' });
   const agent = defineAgent({
     name: 'support',
     instruction: 'Be brief.',
     greeting: 'Hello.',
-    tools: [watch],
+    tools: [watch, quick],
   });
   const rig = new CallRig({ agent });
   const call = await rig.greeted();
@@ -59,6 +60,20 @@ describe('a report', () => {
       text: 'Goodbye then, and thank you.',
       interrupted: false,
     });
+  });
+
+  it('does not come between a result and the model’s answer to it', async () => {
+    const { rig, model, report, told } = await watching({ interrupts: false });
+    model.listener.onToolCall([{ id: 'c2', name: 'quick', args: {} }]);
+    await rig.turns();
+    expect(model.responses.at(-1)).toMatchObject({ name: 'quick' });
+    await report('fire');
+    await rig.advance(2_000);
+    expect(told()).toEqual([]);
+    model.say('It is done.', 1_000);
+    await rig.advance(2_500);
+    expect(told()).toHaveLength(1);
+    await rig.advance(200_000);
   });
 
   it('that waits is told when the caller comes back from the goodbye', async () => {

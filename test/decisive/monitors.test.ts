@@ -286,8 +286,9 @@ describe('a copy of the caller’s sound', () => {
       defineAgent({ name: 'desk', instruction: 'Serve.', tools: [breaks] }),
     );
     await call.calls(['breaks']);
-    await call.pass(1_500);
-    expect(call.told).toEqual(['breaks has failed and is over.']);
+    // Its last value is told first; the failure waits for the next pause.
+    await call.pass(12_000);
+    expect(call.told).toEqual(['breaks reports: {"count":1}', 'breaks has failed and is over.']);
     expect(call.counts.streamingTools).toBe(0);
     await call.hangUp();
   });

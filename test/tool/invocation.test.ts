@@ -32,6 +32,10 @@ describe('the context of a call', () => {
     invocation.hear(event('now'));
     expect(ctx.events.map(({ id }) => id)).toEqual(['h1', 'h2', 'now']);
     expect(() => (ctx.events as Event[]).push(event('forged'))).toThrow(TypeError);
+    // What is stored is what was told, whatever a tool does with what it sees.
+    const functionCall = { name: 'refund', args: { amount: { minor: 500 } } };
+    invocation.hear({ ...event('asked'), content: { role: 'model', parts: [{ functionCall }] } });
+    expect(Object.isFrozen(functionCall.args.amount)).toBe(true);
     for (let index = 0; index < 3 * CONTEXT_EVENTS_MAX; index += 1) invocation.hear(event(`e${index}`));
     expect(ctx.events).toHaveLength(CONTEXT_EVENTS_MAX);
     expect(ctx.events.at(-1)?.id).toBe(`e${3 * CONTEXT_EVENTS_MAX - 1}`);

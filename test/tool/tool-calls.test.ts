@@ -93,6 +93,16 @@ describe('the calls of a run', () => {
     expect(host.frames).toEqual([['c2'], ['c1']]);
   });
 
+  it('that cannot be read are answered, and not run', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    await calls.dispatch([{ ...call('c1', 'refund'), unreadable: 'The arguments of refund are no object.' }]);
+    expect(work.open.size).toBe(0);
+    expect(host.of('answered')).toMatchObject([
+      { responses: [{ id: 'c1', response: { error: 'The arguments of refund are no object.' } }] },
+    ]);
+  });
+
   it('that are pending or streaming are under way until they are settled or over', async () => {
     const work = new OpenWork();
     const { calls, listener } = toolCalls(work);
