@@ -195,11 +195,7 @@ export class FunctionCalls {
       callControl,
       isLive: true,
       listener,
-      onInvocation: (invocation) =>
-        run.stream.listen((item) => {
-          if (item.type === 'event') invocation.hear(item.event);
-          else if (item.type === 'sealed' && item.event !== undefined) invocation.hear(item.event);
-        }),
+      onInvocation: (invocation) => run.stream.listen((item) => invocation.hear(item)),
     });
   }
 

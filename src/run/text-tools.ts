@@ -48,11 +48,7 @@ export class TextTools {
           callControl: NO_LINE,
           isLive: false,
           listener,
-          onInvocation: (invocation) =>
-            events.stream.listen((item) => {
-              const event = item.type === 'event' || item.type === 'sealed' ? item.event : undefined;
-              if (event !== undefined) invocation.hear(event);
-            }),
+          onInvocation: (invocation) => events.stream.listen((item) => invocation.hear(item)),
         }),
       autoExecute: agent.runConfig?.autoExecuteTools ?? true,
       autoRespond: agent.runConfig?.autoRespondTools ?? true,

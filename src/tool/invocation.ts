@@ -13,6 +13,8 @@ import type {
 } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
 import type { Event, EventActions, JsonObject } from '../event/event.js';
+import type { RunItem } from '../event/run-stream.js';
+import { TRANSCRIPT_MAX_CHARS } from '../limits.js';
 import { CONTEXT_EVENTS_MAX, UPDATE_MAX_CHARS } from '../tool-limits.js';
 import { RunState } from './run-state.js';
 import { SharedValues } from './shared-state.js';
@@ -54,6 +56,8 @@ export class Invocation {
   readonly #state: RunState;
   readonly #shared: SharedValues;
   #events: Event[];
+  /** What the caller is saying. */
+  #open: { readonly msg: string; readonly event: Event } | undefined;
 
   constructor(options: InvocationOptions) {
     this.#options = options;
@@ -66,8 +70,24 @@ export class Invocation {
     return this.#options.identity;
   }
 
-  /** An event of this run that is no fragment. */
-  hear(event: Event): void {
+  /** The run as it goes on. */
+  hear(item: RunItem): void {
+    if (item.type === 'delta' && item.role === 'user') return this.#hearCaller(item.msg, item.event);
+    if (item.type !== 'event' && item.type !== 'sealed') return;
+    if (item.type === 'sealed' && item.msg === this.#open?.msg) this.#open = undefined;
+    if (item.event !== undefined) this.#add(item.event);
+  }
+
+  /** What the caller is saying is complete only when the agent has answered it, which may have to wait for a tool. */
+  #hearCaller(msg: string, event: Event): void {
+    const before = this.#open?.msg === msg ? this.#open.event : undefined;
+    const text = [before, event].map((one) => one?.content?.parts?.[0]?.text ?? '').join('');
+    const content = { role: 'user', parts: [{ text: text.slice(-TRANSCRIPT_MAX_CHARS) }] } as const;
+    const { id, timestamp } = before ?? event;
+    this.#open = { msg, event: deepFreeze({ ...event, id, timestamp, content }) };
+  }
+
+  #add(event: Event): void {
     if (this.#events.length >= 2 * CONTEXT_EVENTS_MAX) this.#events = this.#events.slice(-CONTEXT_EVENTS_MAX);
     // What the tools see is what is stored: none of them can change it.
     this.#events.push(deepFreeze(event));
@@ -75,13 +95,18 @@ export class Invocation {
 
   /** What of it can travel to a worker. */
   snapshot(): { readonly state: JsonObject; readonly events: readonly Event[] } {
-    return { state: this.#state.snapshot(), events: this.#events.slice(-CONTEXT_EVENTS_MAX) };
+    return { state: this.#state.snapshot(), events: this.#eventsNow() };
+  }
+
+  #eventsNow(): readonly Event[] {
+    const events = this.#open === undefined ? this.#events : [...this.#events, this.#open.event];
+    return events.slice(-CONTEXT_EVENTS_MAX);
   }
 
   scope(signal: AbortSignal, inputStream?: InputStream): CallScope {
     const { identity, runConfig, artifacts, memory, callControl, onFollowUp } = this.#options;
     const kept = new Changes();
-    const eventsOf = (): readonly Event[] => Object.freeze(this.#events.slice(-CONTEXT_EVENTS_MAX));
+    const eventsOf = (): readonly Event[] => Object.freeze(this.#eventsNow());
     const ctx: ToolContext = {
       ...identity,
       get events() {
