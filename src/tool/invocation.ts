@@ -12,8 +12,9 @@ import type {
 } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
 import type { Event, EventActions, JsonObject } from '../event/event.js';
-import { CONTEXT_EVENTS_MAX } from '../tool-limits.js';
-import { RunState } from './run-state.js';
+import { CONTEXT_EVENTS_MAX, LATE_CHANGES_MAX_MS } from '../tool-limits.js';
+import { Changes } from './changes.js';
+import { type OnChange, RunState } from './run-state.js';
 import { SharedValues } from './shared-state.js';
 
 /** Where artifacts are kept. Rejects with a StoreError. */
@@ -35,6 +36,14 @@ export interface InvocationOptions {
   readonly clock: Clock;
   /** A tool has something to tell the model at the next pause. */
   readonly onFollowUp: (text: string) => void;
+  /** Tells what a call has changed behind its end; resolves when it is told. Never rejects. */
+  readonly onChanged: (actions: EventActions) => Promise<void>;
+}
+
+export interface ScopeOptions {
+  readonly inputStream?: InputStream | undefined;
+  /** How long behind the end of the run its call may still change something. */
+  readonly lateMaxMs?: number;
 }
 
 /** The context of one call, and what was changed through it. */
@@ -44,7 +53,7 @@ export interface CallScope {
   takeActions(): EventActions;
   /** Changes that were made elsewhere, in a worker. */
   applyState(delta: JsonObject): void;
-  /** Nothing is kept any more of what it still does; state and artifacts throw. */
+  /** Nothing is kept any more of what it still does: state and artifacts throw. What is being saved is told by itself. */
   close(): void;
 }
 
@@ -53,6 +62,7 @@ export class Invocation {
   readonly #state: RunState;
   readonly #shared: SharedValues;
   #events: Event[];
+  #overAtMs: number | undefined;
 
   constructor(options: InvocationOptions) {
     this.#options = options;
@@ -71,14 +81,20 @@ export class Invocation {
     this.#events.push(event);
   }
 
+  /** The run is over: what its calls change from now on nobody takes, and is told by itself. */
+  over(): void {
+    this.#overAtMs ??= this.#options.clock.nowMs();
+  }
+
   /** What of it can travel to a worker. */
   snapshot(): { readonly state: JsonObject; readonly events: readonly Event[] } {
     return { state: this.#state.snapshot(), events: this.#events.slice(-CONTEXT_EVENTS_MAX) };
   }
 
-  scope(signal: AbortSignal, inputStream?: InputStream): CallScope {
-    const { identity, runConfig, artifacts, memory, callControl, onFollowUp } = this.#options;
-    const kept = new Changes();
+  scope(signal: AbortSignal, { inputStream, lateMaxMs = LATE_CHANGES_MAX_MS }: ScopeOptions = {}): CallScope {
+    const { identity, runConfig, artifacts, memory, callControl, onFollowUp, onChanged } = this.#options;
+    const kept = new Changes({ overForMs: () => this.#overForMs(), lateMaxMs, tell: onChanged });
+    const onState: OnChange = (key, value, bytes) => kept.state(key, value, bytes);
     const eventsOf = (): readonly Event[] => Object.freeze(this.#events.slice(-CONTEXT_EVENTS_MAX));
     const ctx: ToolContext = {
       ...identity,
@@ -87,7 +103,7 @@ export class Invocation {
       },
       runConfig,
       signal,
-      state: this.#state.view((key, value) => kept.state(key, value)),
+      state: this.#state.view(onState),
       shared: this.#shared.for(signal),
       memory,
       inputStream,
@@ -108,7 +124,7 @@ export class Invocation {
         onFollowUp(text);
       },
       async saveArtifact(name, bytes, mimeType) {
-        kept.check();
+        kept.artifactBegun(name);
         const version = await artifacts.save(name, bytes, mimeType);
         kept.artifact(name, version);
         return version;
@@ -120,49 +136,13 @@ export class Invocation {
       takeActions: () => kept.take(),
       applyState: (delta) => {
         kept.check();
-        this.#state.apply(delta);
-        for (const [key, value] of Object.entries(delta)) kept.state(key, value);
+        for (const [key, value] of Object.entries(delta)) this.#state.set(key, value, onState);
       },
       close: () => kept.close(),
     };
   }
-}
 
-/** Whether there is anything to tell. */
-export function hasChanges({ stateDelta, artifactDelta }: EventActions): boolean {
-  return Object.keys(stateDelta).length > 0 || Object.keys(artifactDelta).length > 0;
-}
-
-class Changes {
-  #state = new Map<string, unknown>();
-  #artifacts = new Map<string, number>();
-  #isClosed = false;
-
-  check(): void {
-    if (this.#isClosed) throw new Error('the call is over: nothing more is kept of it');
-  }
-
-  state(key: string, value: unknown): void {
-    this.check();
-    this.#state.set(key, value);
-  }
-
-  /** A version that is there is told, however late. */
-  artifact(name: string, version: number): void {
-    this.#artifacts.set(name, version);
-  }
-
-  take(): EventActions {
-    const actions = {
-      stateDelta: Object.fromEntries(this.#state),
-      artifactDelta: Object.fromEntries(this.#artifacts),
-    };
-    this.#state = new Map();
-    this.#artifacts = new Map();
-    return actions;
-  }
-
-  close(): void {
-    this.#isClosed = true;
+  #overForMs(): number | undefined {
+    return this.#overAtMs === undefined ? undefined : this.#options.clock.nowMs() - this.#overAtMs;
   }
 }
