@@ -52,6 +52,9 @@ export class ReplayedTools {
       onSound: (pcm16k) => work.onSound(pcm16k),
       onImage: (mimeType, image) => work.onImage(mimeType, image),
       counts: () => ({ ...work.counts() }),
+      takeActions: (call) => work.takeActions(call),
+      leave: () => work.leave(),
+      tellLate: (actions) => work.tellLate(actions),
       close: () => work.close(),
     };
   }

@@ -15,8 +15,9 @@ import type { Clock } from '../clock.js';
 import type { Event, EventActions, JsonObject } from '../event/event.js';
 import type { RunItem } from '../event/run-stream.js';
 import { TRANSCRIPT_MAX_CHARS } from '../limits.js';
-import { CONTEXT_EVENTS_MAX, UPDATE_MAX_CHARS } from '../tool-limits.js';
-import { RunState } from './run-state.js';
+import { CONTEXT_EVENTS_MAX, LATE_CHANGES_MAX_MS, UPDATE_MAX_CHARS } from '../tool-limits.js';
+import { Changes } from './changes.js';
+import { type OnChange, RunState } from './run-state.js';
 import { SharedValues } from './shared-state.js';
 
 /** Where artifacts are kept. Rejects with a StoreError. */
@@ -38,6 +39,14 @@ export interface InvocationOptions {
   readonly clock: Clock;
   /** A tool has something to tell the model at the next pause. */
   readonly onFollowUp: (text: string) => void;
+  /** Tells what a call has changed behind its end; resolves when it is told. Never rejects. */
+  readonly onChanged: (actions: EventActions) => Promise<void>;
+}
+
+export interface ScopeOptions {
+  readonly inputStream?: InputStream | undefined;
+  /** How long behind the end of the run its call may still change something. */
+  readonly lateMaxMs?: number;
 }
 
 /** The context of one call, and what was changed through it. */
@@ -47,7 +56,7 @@ export interface CallScope {
   takeActions(): EventActions;
   /** Changes that were made elsewhere, in a worker. */
   applyState(delta: JsonObject): void;
-  /** Nothing is kept any more of what it still does; state and artifacts throw. */
+  /** Nothing is kept any more of what it still does: state and artifacts throw. What is being saved is told by itself. */
   close(): void;
 }
 
@@ -58,6 +67,7 @@ export class Invocation {
   #events: Event[];
   /** What the caller is saying. */
   #open: { readonly msg: string; readonly event: Event } | undefined;
+  #overAtMs: number | undefined;
 
   constructor(options: InvocationOptions) {
     this.#options = options;
@@ -93,6 +103,11 @@ export class Invocation {
     this.#events.push(deepFreeze(event));
   }
 
+  /** The run is over: what its calls change from now on nobody takes, and is told by itself. */
+  over(): void {
+    this.#overAtMs ??= this.#options.clock.nowMs();
+  }
+
   /** What of it can travel to a worker. */
   snapshot(): { readonly state: JsonObject; readonly events: readonly Event[] } {
     return { state: this.#state.snapshot(), events: this.#eventsNow() };
@@ -103,9 +118,10 @@ export class Invocation {
     return events.slice(-CONTEXT_EVENTS_MAX);
   }
 
-  scope(signal: AbortSignal, inputStream?: InputStream): CallScope {
-    const { identity, runConfig, artifacts, memory, callControl, onFollowUp } = this.#options;
-    const kept = new Changes();
+  scope(signal: AbortSignal, { inputStream, lateMaxMs = LATE_CHANGES_MAX_MS }: ScopeOptions = {}): CallScope {
+    const { identity, runConfig, artifacts, memory, callControl, onFollowUp, onChanged } = this.#options;
+    const kept = new Changes({ overForMs: () => this.#overForMs(), lateMaxMs, tell: onChanged });
+    const onState: OnChange = (key, value, bytes) => kept.state(key, value, bytes);
     const eventsOf = (): readonly Event[] => Object.freeze(this.#eventsNow());
     const ctx: ToolContext = {
       ...identity,
@@ -114,7 +130,7 @@ export class Invocation {
       },
       runConfig,
       signal,
-      state: this.#state.view((key, value) => kept.state(key, value)),
+      state: this.#state.view(onState),
       shared: this.#shared.for(signal),
       memory,
       inputStream,
@@ -139,7 +155,7 @@ export class Invocation {
         onFollowUp(text);
       },
       async saveArtifact(name, bytes, mimeType) {
-        kept.check();
+        kept.artifactBegun(name);
         const version = await artifacts.save(name, bytes, mimeType);
         kept.artifact(name, version);
         return version;
@@ -151,49 +167,13 @@ export class Invocation {
       takeActions: () => kept.take(),
       applyState: (delta) => {
         kept.check();
-        this.#state.apply(delta);
-        for (const [key, value] of Object.entries(delta)) kept.state(key, value);
+        for (const [key, value] of Object.entries(delta)) this.#state.set(key, value, onState);
       },
       close: () => kept.close(),
     };
   }
-}
 
-/** Whether there is anything to tell. */
-export function hasChanges({ stateDelta, artifactDelta }: EventActions): boolean {
-  return Object.keys(stateDelta).length > 0 || Object.keys(artifactDelta).length > 0;
-}
-
-class Changes {
-  #state = new Map<string, unknown>();
-  #artifacts = new Map<string, number>();
-  #isClosed = false;
-
-  check(): void {
-    if (this.#isClosed) throw new Error('the call is over: nothing more is kept of it');
-  }
-
-  state(key: string, value: unknown): void {
-    this.check();
-    this.#state.set(key, value);
-  }
-
-  /** A version that is there is told, however late. */
-  artifact(name: string, version: number): void {
-    this.#artifacts.set(name, version);
-  }
-
-  take(): EventActions {
-    const actions = {
-      stateDelta: Object.fromEntries(this.#state),
-      artifactDelta: Object.fromEntries(this.#artifacts),
-    };
-    this.#state = new Map();
-    this.#artifacts = new Map();
-    return actions;
-  }
-
-  close(): void {
-    this.#isClosed = true;
+  #overForMs(): number | undefined {
+    return this.#overAtMs === undefined ? undefined : this.#options.clock.nowMs() - this.#overAtMs;
   }
 }

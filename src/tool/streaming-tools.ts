@@ -8,8 +8,9 @@ import { errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
 import { STREAMING_STOP_MAX_MS, STREAMING_VALUES_PER_S_MAX, UPDATE_MAX_CHARS } from '../tool-limits.js';
 import { canonicalJson } from './canonical-json.js';
+import { hasChanges } from './changes.js';
 import { InputTap } from './input-tap.js';
-import { type CallScope, hasChanges } from './invocation.js';
+import type { CallScope } from './invocation.js';
 import { errorResponse, type Response, responseOf } from './tool-result.js';
 import type { WorkListener } from './tool-work.js';
 import { withinTime } from './within-time.js';
@@ -54,6 +55,11 @@ export class StreamingTools {
   counts(): Readonly<Record<string, number>> {
     const taps = [...this.#running.values()].filter(({ input }) => input !== undefined).length;
     return { streamingTools: this.#running.size + this.#ending.size, inputStreams: taps };
+  }
+
+  /** Of those that run, and of those that are being stopped. */
+  get scopes(): readonly CallScope[] {
+    return [...this.#running.values(), ...this.#ending].map(({ scope }) => scope);
   }
 
   /** Asked for each of the caller's frames: where nothing runs it costs nothing. */
@@ -200,7 +206,7 @@ export class StreamingTools {
 
   #tellChanges(scope: CallScope): void {
     const actions = scope.takeActions();
-    if (hasChanges(actions)) this.#options.listener.changed(actions);
+    if (hasChanges(actions)) void this.#options.listener.changed(actions);
   }
 }
 

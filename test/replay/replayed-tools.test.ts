@@ -41,6 +41,9 @@ function stageOf(made: 'recorded' | 'by hand', lines: readonly FixtureLine[]) {
     onSound: () => {},
     onImage: () => {},
     counts: () => ({}),
+    takeActions: () => NO_ACTIONS,
+    leave: () => [],
+    tellLate: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
   const tools = new ReplayedTools({ path: join('fixtures', 'calls', 'x.ndjson'), header, lines }, () => {});
@@ -53,8 +56,8 @@ function stageOf(made: 'recorded' | 'by hand', lines: readonly FixtureLine[]) {
       update: ({ text }) => notes.push(`update ${text}`),
       ended: (name, isStopped) => notes.push(`ended ${name} ${isStopped}`),
       forget: (name) => notes.push(`forget ${name}`),
-      changed: () => notes.push('changed'),
-      settled: ({ id }) => notes.push(`settled ${id}`),
+      changed: async () => void notes.push('changed'),
+      settled: ({ id }) => notes.push(`settled ${id}`) > 0,
     },
     callControl: { hangUp: line('hangUp'), transfer: line('transfer') },
   });

@@ -598,7 +598,7 @@ describe('a streaming tool at its end', () => {
 
   it('is not begun behind the end of its run, however the call got so far', async () => {
     const tools = new StreamingTools({
-      listener: { update() {}, ended() {}, forget() {}, changed() {} },
+      listener: { update() {}, ended() {}, forget() {}, changed: () => Promise.resolve() },
       clock: new VirtualClock(),
       log: silentLog,
     });
