@@ -29,6 +29,7 @@ import { RunMetrics } from './run-metrics.js';
 import { type Loss, StoredFirst } from './stored-first.js';
 import { declarationOf } from '../tool/agent-tools.js';
 import { tellPlugins } from '../tool/plugin-events.js';
+import { RunSecrets } from '../tool/run-secrets.js';
 import type { ToolRuns } from '../tool/tool-runs.js';
 import { AGENT_MSG, OVERDUE, runText, type TextOutcome } from './text-run.js';
 import { TextTools } from './text-tools.js';
@@ -213,13 +214,15 @@ export class TextRuns {
       onFault: this.#onFault,
     });
     events.stream.listen((item) => teller.hear(item));
-    tellPlugins(agent, events.stream, log);
+    const secrets = new RunSecrets();
+    tellPlugins(agent, events.stream, { secrets, log });
     const tools = new TextTools({
       agent,
       identity: identityOf(session, invocationId),
       history,
       events,
       tools: this.#options.tools,
+      secrets,
       log,
     });
     // Whoever leaves does not wait for what a tool still does.

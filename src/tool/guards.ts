@@ -7,9 +7,9 @@ import type { Agent } from '../agent/agent.js';
 import type { AfterTool, BeforeTool, Plugin } from '../agent/plugin.js';
 import type { ToolContext } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
-import { errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
 import { GUARD_TIMEOUT_MS } from '../tool-limits.js';
+import type { RunSecrets } from './run-secrets.js';
 import { errorResponse, guardResponse, type Response } from './tool-result.js';
 import { withinTime } from './within-time.js';
 
@@ -36,13 +36,18 @@ export class Guards {
   readonly #timeoutMs: number;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #textOf: (error: unknown) => string;
 
-  constructor(agent: Agent, deps: { readonly clock: Clock; readonly log: Log }) {
+  constructor(
+    agent: Agent,
+    deps: { readonly secrets: RunSecrets; readonly clock: Clock; readonly log: Log },
+  ) {
     this.#agent = agent;
     this.#plugins = (agent.plugins ?? []).toSorted((a, b) => (a.priority ?? 0) - (b.priority ?? 0));
     this.#timeoutMs = agent.runConfig?.guardTimeoutMs ?? GUARD_TIMEOUT_MS;
     this.#clock = deps.clock;
     this.#log = deps.log;
+    this.#textOf = (error) => deps.secrets.errorText(error);
   }
 
   async before(call: GuardedCall, signal: AbortSignal): Promise<Verdict> {
@@ -52,7 +57,7 @@ export class Guards {
       try {
         const value = await this.#wait(() => plugin.beforeTool?.(call), signal);
         if (value !== undefined && value !== null)
-          return { kind: 'substitute', response: guardResponse(value), by: plugin.name };
+          return { kind: 'substitute', response: guardResponse(value, this.#textOf), by: plugin.name };
       } catch (error) {
         return this.#refused(call, plugin.name, error);
       }
@@ -63,7 +68,7 @@ export class Guards {
     try {
       const value = await this.#wait(() => beforeTool(call), signal);
       if (value !== undefined && value !== null)
-        return { kind: 'substitute', response: guardResponse(value), by: CALLBACK };
+        return { kind: 'substitute', response: guardResponse(value, this.#textOf), by: CALLBACK };
     } catch (error) {
       return this.#refused(call, CALLBACK, error);
     }
@@ -76,25 +81,28 @@ export class Guards {
       if (plugin.afterTool === undefined) continue;
       try {
         const value = await this.#wait(() => plugin.afterTool?.(seen(call, response)), signal);
-        if (value !== undefined && value !== null) return guardResponse(value);
+        if (value !== undefined && value !== null) return guardResponse(value, this.#textOf);
       } catch (error) {
         if (signal.aborted) return response;
         // The tool has run: its own result stands.
-        this.#log.error({ tool: call.tool, plugin: plugin.name, cause: errorText(error) }, 'a plugin failed');
+        this.#log.error(
+          { tool: call.tool, plugin: plugin.name, pii: { cause: this.#textOf(error) } },
+          'a plugin failed',
+        );
       }
     }
     const { afterTool } = this.#agent;
     if (afterTool === undefined) return response;
     try {
       const value = await this.#wait(() => afterTool(seen(call, response)), signal);
-      return value === undefined || value === null ? response : guardResponse(value);
+      return value === undefined || value === null ? response : guardResponse(value, this.#textOf);
     } catch (error) {
-      return errorResponse(errorText(error));
+      return errorResponse(this.#textOf(error));
     }
   }
 
   #refused({ tool }: BeforeTool, by: string, error: unknown): Verdict {
-    const cause = errorText(error);
+    const cause = this.#textOf(error);
     this.#log.warn({ tool, guard: by, pii: { cause } }, 'a call was refused by a guard that failed');
     const response = errorResponse(`The call of ${tool} was refused by ${by}: ${cause}`);
     return { kind: 'refused', response, by };

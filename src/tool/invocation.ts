@@ -2,17 +2,20 @@
  * One run of an agent as its tools see it: who is on the line, what was said, what is kept. Made at the run's start, the
  * same for all its turns; each call gets a context of its own, whose changes are told with its result.
  */
-import type { AgentContext, RunConfig } from '../agent/agent.js';
+import type { AgentContext } from '../agent/agent.js';
 import type {
   InputStream,
   LoadedArtifact,
   MemoryAccess,
+  RunSettings,
   ToolCallControl,
   ToolContext,
 } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
 import type { Event, EventActions, JsonObject } from '../event/event.js';
+import type { Log } from '../observe/log.js';
 import { CONTEXT_EVENTS_MAX } from '../tool-limits.js';
+import type { RunSecrets } from './run-secrets.js';
 import { RunState } from './run-state.js';
 import { SharedValues } from './shared-state.js';
 
@@ -24,7 +27,9 @@ export interface ArtifactAccess {
 
 export interface InvocationOptions {
   readonly identity: AgentContext;
-  readonly runConfig: RunConfig;
+  readonly runConfig: RunSettings;
+  /** What is handed out, and told nowhere. */
+  readonly secrets: RunSecrets;
   /** Committed events before this run, oldest first. */
   readonly history: readonly Event[];
   /** The session's state as it is stored, with its user's and its app's. */
@@ -33,6 +38,7 @@ export interface InvocationOptions {
   readonly memory: MemoryAccess;
   readonly callControl: ToolCallControl;
   readonly clock: Clock;
+  readonly log: Log;
   /** A tool has something to tell the model at the next pause. */
   readonly onFollowUp: (text: string) => void;
 }
@@ -56,7 +62,7 @@ export class Invocation {
 
   constructor(options: InvocationOptions) {
     this.#options = options;
-    this.#state = new RunState(options.state);
+    this.#state = new RunState(options.state, options.secrets);
     this.#shared = new SharedValues(options.clock);
     this.#events = options.history.slice(-CONTEXT_EVENTS_MAX);
   }
@@ -77,7 +83,7 @@ export class Invocation {
   }
 
   scope(signal: AbortSignal, inputStream?: InputStream): CallScope {
-    const { identity, runConfig, artifacts, memory, callControl, onFollowUp } = this.#options;
+    const { identity, runConfig, secrets, artifacts, memory, callControl, onFollowUp } = this.#options;
     const kept = new Changes();
     const eventsOf = (): readonly Event[] => Object.freeze(this.#events.slice(-CONTEXT_EVENTS_MAX));
     const ctx: ToolContext = {
@@ -89,7 +95,7 @@ export class Invocation {
       signal,
       state: this.#state.view((key, value) => kept.state(key, value)),
       shared: this.#shared.for(signal),
-      memory,
+      memory: withoutSecrets(memory, secrets),
       inputStream,
       callControl,
       endInvocation: false,
@@ -98,17 +104,15 @@ export class Invocation {
           throw new Error('userScopes: the agent’s runConfig has no userScopes');
         return runConfig.userScopes(identity);
       },
-      async getSecret(name) {
-        if (runConfig.getSecret === undefined)
-          throw new Error('getSecret: the agent’s runConfig has no getSecret');
-        return (await runConfig.getSecret(name, identity)) ?? null;
-      },
+      getSecret: (name) => this.#secret(name),
       followUp(text) {
         if (typeof text !== 'string' || text.trim() === '') throw new TypeError('followUp: text is needed');
         onFollowUp(text);
       },
       async saveArtifact(name, bytes, mimeType) {
         kept.check();
+        if (secrets.holds(name) || secrets.holds(mimeType))
+          throw new TypeError('saveArtifact: its name or its type holds a secret, which is not kept');
         const version = await artifacts.save(name, bytes, mimeType);
         kept.artifact(name, version);
         return version;
@@ -120,17 +124,46 @@ export class Invocation {
       takeActions: () => kept.take(),
       applyState: (delta) => {
         kept.check();
-        this.#state.apply(delta);
-        for (const [key, value] of Object.entries(delta)) kept.state(key, value);
+        for (const [key, value] of Object.entries(this.#state.apply(delta))) kept.state(key, value);
       },
       close: () => kept.close(),
     };
+  }
+
+  /** What the author's own look-up throws may hold what opens it: a tool is told the name alone. */
+  async #secret(name: string): Promise<string | null> {
+    const { identity, runConfig, secrets, log } = this.#options;
+    if (runConfig.getSecret === undefined)
+      throw new Error('getSecret: the agent’s runConfig has no getSecret');
+    let value: unknown;
+    try {
+      value = await runConfig.getSecret(name, identity);
+    } catch (error) {
+      const { callSid } = identity;
+      log.error(
+        { callSid, pii: { name, cause: secrets.errorText(error) } },
+        'a secret could not be looked up',
+      );
+      throw new Error(`getSecret: ${name} could not be looked up`);
+    }
+    if (value === undefined || value === null) return null;
+    if (typeof value !== 'string') throw new TypeError(`getSecret: ${name} is no text`);
+    secrets.keep(name, value);
+    return value;
   }
 }
 
 /** Whether there is anything to tell. */
 export function hasChanges({ stateDelta, artifactDelta }: EventActions): boolean {
   return Object.keys(stateDelta).length > 0 || Object.keys(artifactDelta).length > 0;
+}
+
+/** What is remembered goes into the instruction of the next run. */
+function withoutSecrets(memory: MemoryAccess, secrets: RunSecrets): MemoryAccess {
+  return {
+    remember: (entity, facts) => memory.remember(secrets.json(entity), secrets.json(facts)),
+    relate: (...related) => memory.relate(...secrets.json(related)),
+  };
 }
 
 class Changes {

@@ -4,12 +4,16 @@
  */
 import type { JsonObject } from '../event/event.js';
 import { STATE_KEY_MAX_CHARS } from '../tool-limits.js';
+import type { RunSecrets } from './run-secrets.js';
 
 export class RunState {
   readonly #values = new Map<string, unknown>();
+  readonly #secrets: RunSecrets | undefined;
 
-  constructor(stored: JsonObject) {
-    for (const [key, value] of Object.entries(stored)) this.#values.set(key, frozen(value));
+  /** `secrets`: what is not kept, and stands in a value as its mark. */
+  constructor(stored: JsonObject, secrets?: RunSecrets) {
+    this.#secrets = secrets;
+    for (const [key, value] of Object.entries(stored)) this.#values.set(key, frozen(value, undefined));
   }
 
   /** Everything, as JSON: for what cannot look keys up here. */
@@ -17,8 +21,13 @@ export class RunState {
     return Object.fromEntries(this.#values);
   }
 
-  apply(delta: JsonObject): void {
-    for (const [key, value] of Object.entries(delta)) this.#values.set(checkedKey(key), frozen(value));
+  /** Changes that were made elsewhere. Returns them as they are kept. */
+  apply(delta: JsonObject): JsonObject {
+    const kept = Object.entries(delta).map(
+      ([key, value]) => [checkedKey(key, this.#secrets), frozen(value, this.#secrets)] as const,
+    );
+    for (const [key, value] of kept) this.#values.set(key, value);
+    return Object.fromEntries(kept);
   }
 
   /**
@@ -27,9 +36,10 @@ export class RunState {
    */
   view(changed: (key: string, value: unknown) => void): Record<string, unknown> {
     const values = this.#values;
+    const secrets = this.#secrets;
     const set = (key: string | symbol, value: unknown): true => {
-      const name = checkedKey(key);
-      const kept = frozen(value === undefined ? null : value);
+      const name = checkedKey(key, secrets);
+      const kept = frozen(value === undefined ? null : value, secrets);
       changed(name, kept);
       values.set(name, kept);
       return true;
@@ -51,18 +61,20 @@ export class RunState {
   }
 }
 
-function checkedKey(key: string | symbol): string {
+function checkedKey(key: string | symbol, secrets: RunSecrets | undefined): string {
   if (typeof key !== 'string' || key === '') throw new TypeError('state: a key is text');
   if (key.length > STATE_KEY_MAX_CHARS)
     throw new TypeError(`state: a key has at most ${STATE_KEY_MAX_CHARS} characters`);
+  if (secrets?.holds(key) === true) throw new TypeError('state: a key holds a secret, which is not kept');
   return key;
 }
 
-/** A copy as JSON keeps it, frozen throughout. */
-function frozen(value: unknown): unknown {
+/** A copy as JSON keeps it, without secrets, frozen throughout. */
+function frozen(value: unknown, secrets: RunSecrets | undefined): unknown {
   const json = JSON.stringify(value, noNull);
   if (json === undefined) throw new TypeError('state: a value must be JSON');
-  return freeze(JSON.parse(json));
+  const read: unknown = JSON.parse(json);
+  return freeze(secrets === undefined ? read : secrets.json(read));
 }
 
 /** JSON would write null for them, and a key that is null is one that is not there. */

@@ -8,13 +8,13 @@ import { TOOL_ERROR_MAX_CHARS, TOOL_RESULT_MAX_CHARS } from '../tool-limits.js';
 
 export type Response = JsonObject;
 
-/** Of a handler. Never throws: what cannot be told becomes an error that says so. */
-export function responseOf(value: unknown): Response {
+/** Of a handler. Never throws: what cannot be told becomes an error that says so; `textOf` is the error's text. */
+export function responseOf(value: unknown, textOf: (error: unknown) => string = errorText): Response {
   let json: string | undefined;
   try {
     json = JSON.stringify(value);
   } catch (error) {
-    const [why] = errorText(error).split('\n');
+    const [why] = textOf(error).split('\n');
     return errorResponse(`The tool ran, but what it returned cannot be told as JSON: ${why ?? ''}`);
   }
   if (json === undefined) return { result: null };
@@ -30,8 +30,8 @@ export function errorResponse(error: string): Response {
 }
 
 /** Of a guard: a content, too. Never throws. */
-export function guardResponse(value: unknown): Response {
-  return responseOf(contentOf(value));
+export function guardResponse(value: unknown, textOf: (error: unknown) => string = errorText): Response {
+  return responseOf(contentOf(value), textOf);
 }
 
 /** Whether it says that something went wrong; `error: false`, `null` and `''` say that nothing did. */
