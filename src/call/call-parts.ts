@@ -103,7 +103,8 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     log: deps.log,
   });
   const parts = { clock, tap, run, conversation, link };
-  const functionCalls: FunctionCalls = makeFunctionCalls(setUp, host, { ...parts, secrets });
+  const costs = makeCostWatch(setUp, { clock, run, line });
+  const functionCalls: FunctionCalls = makeFunctionCalls(setUp, host, { ...parts, secrets, costs });
   const effects = new CallEffects({
     conversation,
     idle,
@@ -119,7 +120,6 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     onFinish: (reason) => host.finish(reason),
   });
   const refusedTurns = new RefusedTurns({ run, explain: () => effects.explainRefusal() });
-  const costs = makeCostWatch(setUp, { clock, run, line });
   return {
     ...parts,
     timers,
@@ -179,7 +179,10 @@ function makeFunctionCalls(
     conversation,
     link,
     secrets,
-  }: Pick<CallParts, 'clock' | 'tap' | 'run' | 'conversation' | 'link'> & { readonly secrets: RunSecrets },
+    costs,
+  }: Pick<CallParts, 'clock' | 'tap' | 'run' | 'conversation' | 'link' | 'costs'> & {
+    readonly secrets: RunSecrets;
+  },
 ): FunctionCalls {
   return new FunctionCalls({
     agent,
@@ -201,6 +204,7 @@ function makeFunctionCalls(
         run.endedByTool();
         host.apply({ type: 'invocationEnds', heard: conversation.isSilent });
       },
+      onUpdateTold: () => costs.onAsked(),
       whyNoTransfer: () => deps.callControl.whyNoTransfer,
     },
   });

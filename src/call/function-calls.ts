@@ -47,6 +47,8 @@ export interface FunctionCallsEvents {
   onAgentTransfers(): void;
   /** A tool has ended the conversation. */
   onInvocationEnds(): void;
+  /** The model was told something that a tool says by itself. */
+  onUpdateTold(): void;
   /** Why it cannot be, for the model; undefined where it can. */
   whyNoTransfer(): string | undefined;
 }
@@ -151,7 +153,7 @@ export class FunctionCalls {
 
   /** Twice a second, and whenever a pause may have begun: what waits is told if neither side is speaking. */
   tellUpdate(): void {
-    const { conversation, clock, model } = this.#options;
+    const { conversation, clock, model, events } = this.#options;
     if (this.#calls.awaitsAnswer) {
       conversation.noteActivity();
       // A model that waits for the answer takes nothing else until it has it.
@@ -163,6 +165,7 @@ export class FunctionCalls {
     this.#told = { atMs: clock.nowMs(), messagesBegun: conversation.messagesBegun };
     if (update.interrupts) conversation.giveWay();
     conversation.ask(toldByTool(update.text));
+    events.onUpdateTold();
   }
 
   /** The run is over. Resolves when nothing of its tools is left. */
