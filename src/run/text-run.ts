@@ -97,11 +97,12 @@ class TextAnswer {
   }
 
   async complete(signal: AbortSignal): Promise<TextOutcome> {
-    for (let round = 0; round < FUNCTION_ROUNDS_MAX; round += 1) {
+    for (let round = 0; ; round += 1) {
       if (this.#tokens >= (this.#options.limits?.maxTokens ?? Infinity)) return this.stopForCost();
       const { calls, parts, finishReason } = await this.#ask(signal);
       if (signal.aborted) return 'stopped';
       if (calls.length === 0) return this.#finish(finishReason);
+      if (round === FUNCTION_ROUNDS_MAX) return this.#goesInCircles();
       // The words around the calls are the message's; a signature that stands with a call must come back with it.
       const asked = parts.filter((part) => part['functionCall'] !== undefined);
       this.#hasCalled = true;
@@ -111,6 +112,9 @@ class TextAnswer {
       const answered = responses.map((functionResponse) => ({ functionResponse }));
       this.#contents.push({ role: 'model', parts }, { role: 'user', parts: answered });
     }
+  }
+
+  #goesInCircles(): TextOutcome {
     this.fail('too_many_rounds', `The agent called functions ${FUNCTION_ROUNDS_MAX} times in a row.`);
     return 'error';
   }

@@ -130,26 +130,29 @@ export class Invocation {
     };
   }
 
-  /** What the author's own look-up throws may hold what opens it: a tool is told the name alone. */
   async #secret(name: string): Promise<string | null> {
+    const found = await this.#lookUp(name);
+    if (found === undefined) throw new Error(`getSecret: ${name} could not be looked up`);
+    const value = found.value ?? null;
+    if (value === null) return null;
+    if (typeof value !== 'string') throw new TypeError(`getSecret: ${name} is no text`);
+    this.#options.secrets.keep(name, value);
+    return value;
+  }
+
+  /** Undefined: it failed. What the author's own look-up throws may hold what opens the place: no tool is told it. */
+  async #lookUp(name: string): Promise<{ readonly value: unknown } | undefined> {
     const { identity, runConfig, secrets, log } = this.#options;
     if (runConfig.getSecret === undefined)
       throw new Error('getSecret: the agent’s runConfig has no getSecret');
-    let value: unknown;
     try {
-      value = await runConfig.getSecret(name, identity);
+      return { value: await runConfig.getSecret(name, identity) };
     } catch (error) {
       const { callSid } = identity;
-      log.error(
-        { callSid, pii: { name, cause: secrets.errorText(error) } },
-        'a secret could not be looked up',
-      );
-      throw new Error(`getSecret: ${name} could not be looked up`);
+      const pii = { name, cause: secrets.errorText(error) };
+      log.error({ callSid, pii }, 'a secret could not be looked up');
+      return undefined;
     }
-    if (value === undefined || value === null) return null;
-    if (typeof value !== 'string') throw new TypeError(`getSecret: ${name} is no text`);
-    secrets.keep(name, value);
-    return value;
   }
 }
 

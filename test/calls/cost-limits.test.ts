@@ -21,7 +21,7 @@ function rigWith(limits: CostLimits, deps: RigOptions['deps'] = {}): CallRig {
 
 const asked = (model: FakeModel): number => model.texts.filter((text) => text.includes(FAREWELL)).length;
 
-function use(model: FakeModel, tokens: number): void {
+function spend(model: FakeModel, tokens: number): void {
   model.listener.onUsageMetadata({
     promptTokens: { AUDIO: tokens },
     responseTokens: {},
@@ -140,7 +140,7 @@ describe('X22: a call ends with a goodbye', () => {
       const speak = async (fromSecond: number, toSecond: number): Promise<void> => {
         for (let second = fromSecond; second < toSecond; second += 1) {
           answer(model, second);
-          if (second === 0) use(model, 1_000);
+          if (second === 0) spend(model, 1_000);
           await rig.advance(1_000);
         }
       };

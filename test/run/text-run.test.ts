@@ -167,7 +167,7 @@ describe('a run in text', () => {
     ]);
     const { outcome, requests } = await run(rounds);
     expect(outcome).toBe('error');
-    expect(requests).toHaveLength(FUNCTION_ROUNDS_MAX);
+    expect(requests).toHaveLength(FUNCTION_ROUNDS_MAX + 1);
   });
 
   it('gives the model what was committed before, an interrupted message as what was heard', async () => {

@@ -109,9 +109,12 @@ describe('what an author’s code throws', () => {
     };
     const stage = new ToolStage({
       plugins: [
-        { name: 'p', afterTool: boom },
-        { name: 'q', beforeTool: ({ tool: name }) => (name === 'guarded' ? boom() : undefined) },
-      ].map((plugin) => definePlugin(plugin)),
+        definePlugin({ name: 'p', afterTool: boom }),
+        definePlugin({
+          name: 'q',
+          beforeTool: ({ tool: name }) => (name === 'guarded' ? boom() : undefined),
+        }),
+      ],
       tools: [
         tool('thrown', { execute: boom }),
         tool('guarded'),
