@@ -21,6 +21,7 @@ export type {
   LineAnswer,
   LoadedArtifact,
   MemoryAccess,
+  RunSettings,
   SharedState,
   ToolCallControl,
   ToolContext,

@@ -48,8 +48,12 @@ export const TEXT_RUNS_MAX = 200;
 export const TEXT_RUN_MAX_MS = 5 * 60_000;
 /** After a call has ended it can still be watched for a while: a watcher may come late, or back. */
 export const RUN_KEPT_AFTER_END_MS = 60_000;
-/** Calls of functions in one run, each with an answer of the model behind it; the next one is an error. */
-export const TEXT_ROUNDS_MAX = 12;
+/** Calls of functions in one answer, each behind the results of the ones before: a model that wants more goes round in circles. In
+ * text the run fails; a call ends with a goodbye. */
+export const FUNCTION_ROUNDS_MAX = 12;
+/** Once an agent has used up its turns or tokens, the answer that it is giving is heard for so long at most: longer than anything that
+ * is said well on a telephone. */
+export const COST_ANSWER_MAX_MS = 30_000;
 /** What of a session's history goes to the text model, as JSON: some 30,000 tokens. */
 export const TEXT_HISTORY_MAX_CHARS = 120_000;
 

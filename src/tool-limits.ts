@@ -38,6 +38,14 @@ export const TOOL_ARGUMENT_ERROR_MAX_CHARS = 1_000;
 /** What a thrown error tells the model. */
 export const TOOL_ERROR_MAX_CHARS = 500;
 
+/** A shorter secret is not looked for in what a run tells: it would be found in words and numbers that are none. */
+export const SECRET_MASKED_MIN_CHARS = 4;
+/** Secrets of one run that are looked for, each a few times in each text. More than an agent has; of one that gets a new token
+ * each minute, those of the last hour. The one that was handed out longest ago goes. */
+export const SECRETS_KEPT_MAX = 64;
+/** Of a secret's name, where it stands in the secret's place. */
+export const SECRET_NAME_TOLD_MAX_CHARS = 64;
+
 /** How long a streaming tool may take to end once it was stopped; ADK gives it the same second. */
 export const STREAMING_STOP_MAX_MS = 1_000;
 
@@ -127,6 +135,8 @@ export const TOOL_WORKER_NICENESS = 10;
 export const TOOL_WORKER_EVENTS_MAX_CHARS = 256_000;
 /** What a call changed of the state, as JSON; read by the loop that sends sound. */
 export const TOOL_WORKER_STATE_MAX_CHARS = 256_000;
+/** What a thrown error tells the server, which takes secrets out of it before it cuts it to TOOL_ERROR_MAX_CHARS. */
+export const TOOL_WORKER_ERROR_MAX_CHARS = 16_000;
 /** Secrets that one call waits for at once. */
 export const TOOL_WORKER_SECRETS_WAITING_MAX = 64;
 /** What a call prints, as far as it goes to the log; the rest is read and dropped. */
@@ -166,4 +176,5 @@ assert(
   'a result and its changes are one event',
 );
 assert(STREAMING_STOP_MAX_MS < TOOLS_LEAVE_MAX_MS, 'what a generator does when it is stopped is waited for');
+assert(TOOL_ERROR_MAX_CHARS < TOOL_WORKER_ERROR_MAX_CHARS, 'an error is cut once its secrets are out of it');
 assert(MEMORY_RECALLED_MAX <= MEMORY_FACTS_MAX, 'what is recalled was kept');

@@ -31,13 +31,18 @@ export interface SpeechConfig {
   readonly languageCode?: string;
 }
 
-/** The conversation ends, with a goodbye, at the first of them that is reached. */
+/**
+ * Of one run: a call, a live conversation at a web page, or one message in text and the answer to it. At the first of them that
+ * is reached a call ends with a goodbye; a run in text fails with `cost_limit`.
+ */
 export interface CostLimits {
-  /** Answers of the model. */
+  /** Answers to the user, the greeting among them; functions, and what is said around them, are part of an answer. A run in text
+   * is one answer. */
   readonly maxTurns?: number;
-  /** Of input and output together, as the model counts them. */
+  /** Of input and output together, as the model counts them. The answer that is being given is given to its end, in a call for 30 s
+   * at most; in text no more functions are called for it. */
   readonly maxTokens?: number;
-  /** Beside `MAX_CALL_MINUTES`; the shorter one holds. */
+  /** Whoever speaks. Beside `MAX_CALL_MINUTES` in a call, and five minutes in text; the shorter one holds. */
   readonly maxMinutes?: number;
 }
 

@@ -53,11 +53,22 @@ export interface MemoryAccess {
   relate(source: string, relation: string, target: string): Promise<boolean>;
 }
 
+/** How a run is set: what the agent's author wrote, and what the run's mode brings. Frozen. */
+export interface RunSettings extends RunConfig {
+  /** What the model answers in, spelt as Gemini's: sound in a call and for web clients, text in text modes, and nothing where the
+   * run is over. */
+  readonly responseModalities: readonly ('AUDIO' | 'TEXT')[];
+  /** There where what the caller says is transcribed, as in Gemini's own configuration. */
+  readonly inputAudioTranscription?: object;
+  /** There where what the agent says is. */
+  readonly outputAudioTranscription?: object;
+}
+
 export interface ToolContext extends AgentContext {
   /** Committed events of the session, then those of this run, oldest first; the newest of a long session. The last one is
    * `partial` while the caller is saying it. */
   readonly events: readonly Event[];
-  readonly runConfig: RunConfig;
+  readonly runConfig: RunSettings;
   /** Aborted when the call is withdrawn or times out, and when the run is over. */
   readonly signal: AbortSignal;
   /** Read and written by key. `user:` keys are the user's, `app:` keys the app's, `temp:` keys are gone with the run. Changes
@@ -68,11 +79,12 @@ export interface ToolContext extends AgentContext {
   /** Of a streaming tool that declares it; undefined otherwise. */
   readonly inputStream: InputStream | undefined;
   readonly callControl: ToolCallControl;
-  /** Set true: the conversation ends as soon as the result is kept and what is being said was heard. */
+  /** Set true: the conversation ends as soon as the result is kept and what is being said was heard, which is cut after 3 s. */
   endInvocation: boolean;
   /** What this caller may do; throws where the agent's `runConfig` wires no `userScopes`. */
   userScopes(): readonly string[];
-  /** Null for one that is not there; throws where the agent's `runConfig` wires no `getSecret`. */
+  /** Null for one that is not there; throws where the agent's `runConfig` wires no `getSecret`, and where that fails. What it
+   * hands out is replaced by `[secret NAME]` in what the run tells and keeps. */
   getSecret(name: string): Promise<string | null>;
   /** Text that the agent is told when neither side is speaking: the outcome of work that was only begun. */
   followUp(text: string): void;

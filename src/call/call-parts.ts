@@ -9,6 +9,7 @@ import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
 import type { LiveClose, LiveConnection } from '../model/live-connection.js';
 import { tellPlugins } from '../tool/plugin-events.js';
+import { RunSecrets } from '../tool/run-secrets.js';
 import { CallClock } from './call-clock.js';
 import type { SoundTee } from './caller-leg.js';
 import type { CallDeps } from './call-deps.js';
@@ -73,7 +74,8 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
   const tap = deps.openTap?.(identity, clock);
   if (tap !== undefined) clock.onStall = (dueMs, nowMs) => tap.stalled(dueMs, nowMs);
   if (setUp.request !== undefined) tap?.webhook(setUp.request);
-  const run = openRun(setUp, clock);
+  const secrets = new RunSecrets();
+  const run = openRun(setUp, clock, secrets);
   const timers = new CallTimers<CallTimerName>(clock, (name) => host.onTimer(name));
   // The tools hear the caller by way of the conversation, and speak into it.
   const tee: SoundTee = {
@@ -101,7 +103,8 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     log: deps.log,
   });
   const parts = { clock, tap, run, conversation, link };
-  const functionCalls: FunctionCalls = makeFunctionCalls(setUp, host, parts);
+  const costs = makeCostWatch(setUp, { clock, run, line });
+  const functionCalls: FunctionCalls = makeFunctionCalls(setUp, host, { ...parts, secrets, costs });
   const effects = new CallEffects({
     conversation,
     idle,
@@ -117,7 +120,6 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     onFinish: (reason) => host.finish(reason),
   });
   const refusedTurns = new RefusedTurns({ run, explain: () => effects.explainRefusal() });
-  const costs = makeCostWatch(setUp, { clock, run, line });
   return {
     ...parts,
     timers,
@@ -130,7 +132,11 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
   };
 }
 
-function openRun({ identity, agent, deps, history = [] }: CallSetUp, clock: CallClock): RunEvents {
+function openRun(
+  { identity, agent, deps, history = [] }: CallSetUp,
+  clock: CallClock,
+  secrets: RunSecrets,
+): RunEvents {
   const { callSid, invocationId } = identity;
   const run = new RunEvents({
     invocationId,
@@ -139,7 +145,7 @@ function openRun({ identity, agent, deps, history = [] }: CallSetUp, clock: Call
     onFault: (error) => deps.log.error({ callSid, cause: errorText(error) }, 'a listener of the run failed'),
   });
   deps.openRun?.(identity, run.stream, history);
-  tellPlugins(agent, run.stream, deps.log);
+  tellPlugins(agent, run.stream, { secrets, log: deps.log });
   return run;
 }
 
@@ -166,13 +172,24 @@ function makeConversation(
 function makeFunctionCalls(
   { agent, identity, history = [], deps }: CallSetUp,
   host: CallHost,
-  { clock, tap, run, conversation, link }: Pick<CallParts, 'clock' | 'tap' | 'run' | 'conversation' | 'link'>,
+  {
+    clock,
+    tap,
+    run,
+    conversation,
+    link,
+    secrets,
+    costs,
+  }: Pick<CallParts, 'clock' | 'tap' | 'run' | 'conversation' | 'link' | 'costs'> & {
+    readonly secrets: RunSecrets;
+  },
 ): FunctionCalls {
   return new FunctionCalls({
     agent,
     identity,
     history,
     openTools: deps.openTools,
+    secrets,
     conversation,
     run,
     model: () => link.model,
@@ -188,6 +205,7 @@ function makeFunctionCalls(
         run.endedByTool();
         host.apply({ type: 'invocationEnds', heard: conversation.isSilent });
       },
+      onUpdateTold: () => costs.onAsked(),
       whyNoTransfer: () => deps.callControl.whyNoTransfer,
     },
   });

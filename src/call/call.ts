@@ -285,15 +285,15 @@ export class Call {
       case 'mark':
         return this.#conversation.onMark(event.name);
       case 'dtmf':
-        this.#functionCalls.onCallerTurn();
+        this.#onCallerTurn();
         this.#conversation.onKey(keyPressed(event.digit));
         return this.#apply({ type: 'interrupted' }); // Who presses a key into a goodbye is still there.
       case 'typed':
-        this.#functionCalls.onCallerTurn();
+        this.#onCallerTurn();
         this.#conversation.onTyped(event.text);
         return this.#apply({ type: 'interrupted' });
       case 'inputTranscription':
-        this.#functionCalls.onCallerTurn();
+        this.#onCallerTurn();
         if (this.#conversation.onInputTranscription(event.text)) this.#apply({ type: 'interrupted' });
         return;
       case 'outputTranscription':
@@ -313,6 +313,11 @@ export class Call {
       default:
         return this.#apply(event);
     }
+  }
+
+  #onCallerTurn(): void {
+    this.#functionCalls.onCallerTurn();
+    this.#costs.onAsked();
   }
 
   #onTurnOver(run: () => void): void {

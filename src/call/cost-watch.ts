@@ -1,9 +1,12 @@
 /**
- * What a call has cost by the agent's own limits: answers of the model, tokens as it counts them, minutes on the line. Adds up
- * what the run tells; the call asks twice a second whether it is time to say goodbye.
+ * What a call has cost by the agent's own limits: answers to the user, tokens as the model counts them, minutes on the line; and
+ * whether it does nothing any more but call functions. Adds up what the run tells; the call asks twice a second whether it is
+ * time to say goodbye.
  */
 import type { CostLimits } from '../agent/agent.js';
+import { functionCalls, functionResponses } from '../event/event.js';
 import type { RunItem } from '../event/run-stream.js';
+import { COST_ANSWER_MAX_MS, FUNCTION_ROUNDS_MAX } from '../limits.js';
 
 export interface CostWatchOptions {
   readonly limits: CostLimits | undefined;
@@ -18,6 +21,11 @@ export class CostWatch {
   #tokens = 0;
   /** Answers that have begun and are not over. */
   readonly #open = new Set<string>();
+  /** When turns or tokens were used up. */
+  #usedUpAtMs: number | undefined;
+  /** Calls of functions, each behind the results of the ones before, since a message began or something was asked. */
+  #rounds = 0;
+  #isAnswered = true;
 
   constructor(options: CostWatchOptions) {
     this.#options = options;
@@ -25,21 +33,43 @@ export class CostWatch {
 
   /** Each item of the run. */
   hear(item: RunItem): void {
+    if (item.type === 'opened') this.onAsked();
     if (item.type === 'opened' && item.turn !== undefined) {
       this.#turns += 1;
       this.#open.add(item.msg);
     } else if (item.type === 'sealed') this.#open.delete(item.msg);
-    else if (item.type === 'event' && item.endsMsg !== undefined) this.#open.delete(item.endsMsg);
-    else if (item.type === 'used')
+    else if (item.type === 'event') {
+      if (item.endsMsg !== undefined) this.#open.delete(item.endsMsg);
+      this.#countRound(item);
+    } else if (item.type === 'used')
       this.#tokens += sum(item.usage.promptTokens) + sum(item.usage.responseTokens);
+    const { maxTurns = Infinity, maxTokens = Infinity } = this.#options.limits ?? {};
+    if (this.#turns >= maxTurns || this.#tokens >= maxTokens) this.#usedUpAtMs ??= this.#options.nowMs();
   }
 
-  /** Whether the goodbye is due. The last answer that an agent may give is heard to its end first; minutes wait for nobody. */
+  /** The model was asked for something new, by the caller or by a tool: what it calls now is no loop. */
+  onAsked(): void {
+    this.#rounds = 0;
+    this.#isAnswered = true;
+  }
+
+  /** Whether the goodbye is due. The last answer that an agent may give is heard to its end first, for COST_ANSWER_MAX_MS: the end
+   * may never be told, and an answer may never end. Minutes and loops wait for nobody. */
   get isDue(): boolean {
-    const { maxTurns = Infinity, maxTokens = Infinity, maxMinutes = Infinity } = this.#options.limits ?? {};
-    const { nowMs, openedAtMs } = this.#options;
+    const { nowMs, openedAtMs, limits } = this.#options;
+    const { maxMinutes = Infinity } = limits ?? {};
     if (nowMs() - (openedAtMs() ?? Infinity) >= maxMinutes * 60_000) return true;
-    return this.#open.size === 0 && (this.#turns >= maxTurns || this.#tokens >= maxTokens);
+    if (this.#rounds > FUNCTION_ROUNDS_MAX) return true;
+    if (this.#usedUpAtMs === undefined) return false;
+    return this.#open.size === 0 || nowMs() - this.#usedUpAtMs >= COST_ANSWER_MAX_MS;
+  }
+
+  /** Several messages of the model with calls, none of which is answered yet, are one round. */
+  #countRound({ event }: RunItem & { type: 'event' }): void {
+    if (functionResponses(event).length > 0) this.#isAnswered = true;
+    if (functionCalls(event).length === 0 || !this.#isAnswered) return;
+    this.#rounds += 1;
+    this.#isAnswered = false;
   }
 }
 

@@ -9,11 +9,11 @@ import type { CallTap } from '../call-tap.js';
 import type { CallTime } from '../clock.js';
 import type { Event } from '../event/event.js';
 import type { RunEvents } from '../event/run-events.js';
-import { errorText } from '../errors.js';
 import type { FunctionCall, FunctionResponse, LiveClose, LiveConnection } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
 import { END_CALL, endCall, stopStreaming } from '../tool/built-in-tools.js';
 import { ModelUpdates } from '../tool/model-updates.js';
+import type { RunSecrets } from '../tool/run-secrets.js';
 import { ToolCalls } from '../tool/tool-calls.js';
 import type { ToolWork, WorkListener } from '../tool/tool-work.js';
 import {
@@ -33,6 +33,7 @@ export interface FunctionCallsOptions {
   /** Committed before this run. */
   readonly history: readonly Event[];
   readonly openTools: OpenTools;
+  readonly secrets: RunSecrets;
   readonly conversation: Conversation;
   readonly run: RunEvents;
   readonly model: () => LiveConnection | undefined;
@@ -53,6 +54,8 @@ export interface FunctionCallsEvents {
   onAgentTransfers(): void;
   /** A tool has ended the conversation. */
   onInvocationEnds(): void;
+  /** The model was told something that a tool says by itself. */
+  onUpdateTold(): void;
   /** Why it cannot be, for the model; undefined where it can. */
   whyNoTransfer(): string | undefined;
 }
@@ -140,14 +143,17 @@ export class FunctionCalls {
 
   /** The model is gone, and not by our doing: what has been begun is finished first, then the author is told, once. */
   onModelLost({ code, reason }: LiveClose): void {
-    const { agent, identity, log } = this.#options;
+    const { agent, identity, secrets, log } = this.#options;
     const { onDisconnect } = agent;
     if (onDisconnect === undefined) return;
     this.#calls
       .idle()
       .then(() => onDisconnect(identity, { code, reason }))
       .catch((error: unknown) => {
-        log.error({ callSid: identity.callSid, cause: errorText(error) }, 'the agent’s onDisconnect failed');
+        log.error(
+          { callSid: identity.callSid, pii: { cause: secrets.errorText(error) } },
+          'the agent’s onDisconnect failed',
+        );
       });
   }
 
@@ -159,7 +165,7 @@ export class FunctionCalls {
   /** Twice a second, and whenever a pause may have begun: what waits is told if neither side is speaking, and nobody is
    * saying goodbye. */
   tellUpdate(): void {
-    const { conversation, model, isLive } = this.#options;
+    const { conversation, model, isLive, events } = this.#options;
     if (!isLive()) return;
     if (this.#calls.awaitsAnswer) {
       conversation.noteActivity();
@@ -172,6 +178,7 @@ export class FunctionCalls {
     this.#given(UPDATE_ANSWER_MAX_MS);
     if (update.interrupts) conversation.giveWay();
     conversation.ask(toldByTool(update.text));
+    events.onUpdateTold();
   }
 
   /** The run is over. Resolves when nothing of its tools is left. */
@@ -181,7 +188,7 @@ export class FunctionCalls {
   }
 
   #open(listener: WorkListener): ToolWork {
-    const { agent, identity, history, openTools, run, events } = this.#options;
+    const { agent, identity, history, openTools, secrets, run, events } = this.#options;
     const callControl: ToolCallControl = {
       hangUp: () => this.#want('hangUp', undefined),
       transfer: () => this.#want('transfer', events.whyNoTransfer()),
@@ -194,6 +201,7 @@ export class FunctionCalls {
       history,
       callControl,
       isLive: true,
+      secrets,
       listener,
       onInvocation: (invocation) => run.stream.listen((item) => invocation.hear(item)),
     });

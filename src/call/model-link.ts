@@ -56,7 +56,7 @@ export class ModelLink {
     try {
       setup = makeSetup();
     } catch (error) {
-      log.error({ callSid, cause: errorText(error) }, 'the agent has no instruction');
+      log.error({ callSid, pii: { cause: errorText(error) } }, 'the agent has no instruction');
       return onFailed();
     }
     const connecting = new AbortController();

@@ -8,7 +8,7 @@ import type { RunEvents } from '../event/run-events.js';
 import type { StreamOutcome } from '../event/run-stream.js';
 import type { CostLimits } from '../agent/agent.js';
 import { AppError } from '../errors.js';
-import { TEXT_ROUNDS_MAX } from '../limits.js';
+import { FUNCTION_ROUNDS_MAX } from '../limits.js';
 import type { FunctionCall, FunctionDeclaration, FunctionResponse } from '../model/live-connection.js';
 import type { GenerateText, TextContent, TextPart } from '../model/text-model.js';
 import { historyOf } from './text-history.js';
@@ -39,6 +39,9 @@ export type TextOutcome = 'done' | 'error' | 'stopped';
 /** The reason of a signal that stops a run which took too long; any other means that nobody waits for the answer. */
 export const OVERDUE = 'overdue';
 
+/** The reason of a signal that stops a run which has had the minutes that its agent grants. */
+export const COSTLY = 'costly';
+
 /** The model's own words on why an answer is no answer, which end the turn (ADK documentation, streaming guide part 3). */
 const FAILED_FINISHES = new Set([
   'SAFETY',
@@ -60,13 +63,14 @@ export async function runText(options: TextRunOptions, signal: AbortSignal): Pro
   events.opened(USER_MSG, 'user');
   events.sealed(USER_MSG, 'user', message, false);
   const answer = new TextAnswer(options);
-  const outcome = await answer.complete(signal).catch((error: unknown): TextOutcome => {
+  const ended = await answer.complete(signal).catch((error: unknown): TextOutcome => {
     if (signal.aborted) return 'stopped';
     const code = error instanceof AppError ? error.code : 'internal_error';
     const text = error instanceof AppError ? error.message : 'The run failed.';
     answer.fail(code, text);
     return 'error';
   });
+  const outcome = ended === 'stopped' && signal.reason === COSTLY ? answer.stopForCost() : ended;
   await options.close();
   events.over(streamOutcome(outcome, signal));
   return outcome;
@@ -93,11 +97,12 @@ class TextAnswer {
   }
 
   async complete(signal: AbortSignal): Promise<TextOutcome> {
-    for (let round = 0; round < TEXT_ROUNDS_MAX; round += 1) {
-      if (this.#isCostly(round)) return this.#stop();
+    for (let round = 0; ; round += 1) {
+      if (this.#tokens >= (this.#options.limits?.maxTokens ?? Infinity)) return this.stopForCost();
       const { calls, parts, finishReason } = await this.#ask(signal);
       if (signal.aborted) return 'stopped';
       if (calls.length === 0) return this.#finish(finishReason);
+      if (round === FUNCTION_ROUNDS_MAX) return this.#goesInCircles();
       // The words around the calls are the message's; a signature that stands with a call must come back with it.
       const asked = parts.filter((part) => part['functionCall'] !== undefined);
       this.#hasCalled = true;
@@ -107,17 +112,15 @@ class TextAnswer {
       const answered = responses.map((functionResponse) => ({ functionResponse }));
       this.#contents.push({ role: 'model', parts }, { role: 'user', parts: answered });
     }
-    this.fail('too_many_rounds', `The agent called functions ${TEXT_ROUNDS_MAX} times in a row.`);
+  }
+
+  #goesInCircles(): TextOutcome {
+    this.fail('too_many_rounds', `The agent called functions ${FUNCTION_ROUNDS_MAX} times in a row.`);
     return 'error';
   }
 
-  #isCostly(round: number): boolean {
-    const { maxTurns = Number.POSITIVE_INFINITY, maxTokens = Number.POSITIVE_INFINITY } =
-      this.#options.limits ?? {};
-    return round >= maxTurns || this.#tokens >= maxTokens;
-  }
-
-  #stop(): TextOutcome {
+  /** What the author grants is used up. A run is one answer, so that `maxTurns`, which is 1 at least, never is. */
+  stopForCost(): TextOutcome {
     this.fail('cost_limit', 'The agent has reached a limit that its author set.');
     return 'error';
   }

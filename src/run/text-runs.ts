@@ -29,8 +29,9 @@ import { RunMetrics } from './run-metrics.js';
 import { type Loss, StoredFirst } from './stored-first.js';
 import { declarationOf } from '../tool/agent-tools.js';
 import { tellPlugins } from '../tool/plugin-events.js';
+import { RunSecrets } from '../tool/run-secrets.js';
 import type { ToolRuns } from '../tool/tool-runs.js';
-import { AGENT_MSG, OVERDUE, runText, type TextOutcome } from './text-run.js';
+import { AGENT_MSG, COSTLY, OVERDUE, runText, type TextOutcome } from './text-run.js';
 import { TextTools } from './text-tools.js';
 
 export interface TextRunRequest {
@@ -115,7 +116,9 @@ export class TextRuns {
     const controller = new AbortController();
     this.#running.set(name, controller);
     const stop = (): void => controller.abort();
-    const timer = clock.setTimer(TEXT_RUN_MAX_MS, () => controller.abort(OVERDUE));
+    const grantedMs = (agent.runConfig?.limits?.maxMinutes ?? Infinity) * 60_000;
+    const why = grantedMs < TEXT_RUN_MAX_MS ? COSTLY : OVERDUE;
+    const timer = clock.setTimer(Math.min(grantedMs, TEXT_RUN_MAX_MS), () => controller.abort(why));
     const release = (): void => {
       timer.cancel();
       signal.removeEventListener('abort', stop);
@@ -213,13 +216,15 @@ export class TextRuns {
       onFault: this.#onFault,
     });
     events.stream.listen((item) => teller.hear(item));
-    tellPlugins(agent, events.stream, log);
+    const secrets = new RunSecrets();
+    tellPlugins(agent, events.stream, { secrets, log });
     const tools = new TextTools({
       agent,
       identity: identityOf(session, invocationId),
       history,
       events,
       tools: this.#options.tools,
+      secrets,
       log,
     });
     // Whoever leaves does not wait for what a tool still does.

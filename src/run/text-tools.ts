@@ -8,6 +8,7 @@ import type { RunEvents } from '../event/run-events.js';
 import type { FunctionCall, FunctionResponse } from '../model/live-connection.js';
 import type { TextPart } from '../model/text-model.js';
 import type { Log } from '../observe/log.js';
+import type { RunSecrets } from '../tool/run-secrets.js';
 import { ToolCalls } from '../tool/tool-calls.js';
 import { NO_LINE, type ToolRuns } from '../tool/tool-runs.js';
 
@@ -17,6 +18,7 @@ export interface TextToolsOptions {
   readonly history: readonly Event[];
   readonly events: RunEvents;
   readonly tools: ToolRuns;
+  readonly secrets: RunSecrets;
   readonly log: Log;
 }
 
@@ -24,7 +26,7 @@ export class TextTools {
   readonly #calls: ToolCalls;
   #isOver = false;
 
-  constructor({ agent, identity, history, events, tools, log }: TextToolsOptions) {
+  constructor({ agent, identity, history, events, tools, secrets, log }: TextToolsOptions) {
     this.#calls = new ToolCalls({
       host: {
         events,
@@ -47,6 +49,7 @@ export class TextTools {
           history,
           callControl: NO_LINE,
           isLive: false,
+          secrets,
           listener,
           onInvocation: (invocation) => events.stream.listen((item) => invocation.hear(item)),
         }),

@@ -20,6 +20,7 @@ import { Guards } from './guards.js';
 import { badArguments, Handlers } from './handler.js';
 import type { CallScope, Invocation } from './invocation.js';
 import type { PendingDesk } from './pending-desk.js';
+import type { RunSecrets } from './run-secrets.js';
 import { StreamingTools } from './streaming-tools.js';
 import { errorResponse, isError, type Response } from './tool-result.js';
 import type { CallOutcome, CallRef, ToolWork, WorkCall, WorkListener } from './tool-work.js';
@@ -32,10 +33,12 @@ export interface AgentToolsOptions {
   /** As soon as what the session holds is known. Rejects where it cannot be read. */
   readonly invocation: Promise<Invocation>;
   readonly session: SessionKey;
+  readonly secrets: RunSecrets;
   readonly handlers: Handlers;
   readonly desk: PendingDesk;
   /** Streaming tools need somebody who listens. */
   readonly isLive: boolean;
+  /** Told nothing of the run's secrets. */
   readonly listener: WorkListener;
   readonly clock: Clock;
   readonly log: Log;
@@ -81,11 +84,12 @@ export class AgentTools implements ToolWork {
   readonly #over = new AbortController();
 
   constructor(options: AgentToolsOptions) {
-    this.#options = options;
+    const listener = options.secrets.listener(options.listener);
+    this.#options = { ...options, listener };
     this.#tools = new Map((options.agent.tools ?? []).map((tool) => [tool.name, tool]));
     this.#builtIn = new Map(options.builtIn.map((tool) => [tool.declaration.name, tool]));
     this.#guards = new Guards(options.agent, options);
-    this.#streaming = new StreamingTools(options);
+    this.#streaming = new StreamingTools(this.#options);
   }
 
   isLongRunning(name: string): boolean {
@@ -111,6 +115,8 @@ export class AgentTools implements ToolWork {
   carryOut(call: WorkCall, signal: AbortSignal): CallOutcome | Promise<CallOutcome> {
     const builtIn = this.#builtIn.get(call.name);
     if (builtIn !== undefined) {
+      const { log, identity } = this.#options;
+      log.debug({ tool: call.name, callSid: identity.callSid }, 'a built-in tool runs past the guards');
       const response = builtIn.run(call.args, this.#streaming);
       return response instanceof Promise
         ? response.then((value) => plainOutcome(value, true))
@@ -180,7 +186,7 @@ export class AgentTools implements ToolWork {
       });
     } catch (error) {
       // The call was withdrawn, or the run is over, while it waited for something; or the session cannot be read.
-      return plainOutcome(errorResponse(errorText(error)), false);
+      return plainOutcome(errorResponse(this.#options.secrets.errorText(error)), false);
     }
     this.#invocation = invocation;
     if (this.#isClosed) invocation.over();
@@ -192,10 +198,10 @@ export class AgentTools implements ToolWork {
     const begun: Attempt = { ...attempt, invocation, scope };
     this.#scopes.set(call, scope);
     try {
-      return await this.#guarded(begun);
+      return this.#options.secrets.outcome(await this.#guarded(begun));
     } catch (error) {
       // A guard has put something into the arguments that nobody can read.
-      return this.#outcome(begun, errorResponse(errorText(error)), false);
+      return this.#outcome(begun, errorResponse(this.#options.secrets.errorText(error)), false);
     } finally {
       this.#scopes.delete(call);
     }
@@ -224,7 +230,7 @@ export class AgentTools implements ToolWork {
     try {
       needsApproval = approvalOf(tool, read.args, scope.ctx);
     } catch (error) {
-      const why = `its approval rule failed: ${errorText(error)}`;
+      const why = `its approval rule failed: ${this.#options.secrets.errorText(error)}`;
       return this.#outcome(attempt, errorResponse(`${tool.name} was refused: ${why}`), false);
     }
     if (tool.kind === 'streaming') return this.#stream(attempt, read.args, needsApproval);
@@ -268,10 +274,10 @@ export class AgentTools implements ToolWork {
   /** The handler was given up, and has done its work all the same: the model was told that it had not. */
   async #late(attempt: Attempt, result: Response): Promise<void> {
     if (isError(result) || this.#isClosed) return;
-    const { listener, log } = this.#options;
+    const { listener, secrets, log } = this.#options;
     const { name } = attempt.tool;
     log.warn({ tool: name }, 'a tool that was given up has done its work all the same');
-    const response = await this.#after(attempt, result);
+    const response = secrets.json(await this.#after(attempt, result));
     const text = `${name} was given up, but has been carried out after all. Its result: ${JSON.stringify(response)}`;
     if (!this.#isClosed) listener.update({ text, interrupts: false });
   }
@@ -343,8 +349,9 @@ export class AgentTools implements ToolWork {
     await this.#tellSettled(pending, { id: callId, name: tool }, outcome);
   }
 
-  async #tellSettled(pending: PendingCall, call: CallRef, outcome: CallOutcome): Promise<void> {
-    const { desk, listener, log } = this.#options;
+  async #tellSettled(pending: PendingCall, call: CallRef, told: CallOutcome): Promise<void> {
+    const { desk, listener, secrets, log } = this.#options;
+    const outcome = secrets.outcome(told);
     if (listener.settled(call, outcome, pending.id)) return;
     try {
       await desk.tellLate(pending, outcome);
@@ -379,8 +386,10 @@ export class AgentTools implements ToolWork {
   /** Kept until it is decided; the error is why it is not. */
   async #add(attempt: Attempt, kind: PendingCall['kind']): Promise<PendingCall | { readonly error: string }> {
     const { call, tool, args, passed, withdrawn } = attempt;
-    const { desk, session, identity, clock, log } = this.#options;
+    const { desk, session, identity, secrets, clock, log } = this.#options;
     const { callSid, invocationId } = identity;
+    if (secrets.holdsAny(args))
+      return { error: `${tool.name} was refused: its arguments hold a secret, which is not kept.` };
     const pending: PendingCall = {
       id: newId(),
       session,

@@ -7,9 +7,9 @@ import type { Agent } from '../agent/agent.js';
 import type { AfterTool, BeforeTool, Plugin } from '../agent/plugin.js';
 import type { ToolContext } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
-import { errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
 import { GUARD_TIMEOUT_MS } from '../tool-limits.js';
+import type { RunSecrets } from './run-secrets.js';
 import { errorResponse, guardResponse, type Response } from './tool-result.js';
 import { withinTime } from './within-time.js';
 
@@ -36,13 +36,18 @@ export class Guards {
   readonly #timeoutMs: number;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #textOf: (error: unknown) => string;
 
-  constructor(agent: Agent, deps: { readonly clock: Clock; readonly log: Log }) {
+  constructor(
+    agent: Agent,
+    deps: { readonly secrets: RunSecrets; readonly clock: Clock; readonly log: Log },
+  ) {
     this.#agent = agent;
     this.#plugins = (agent.plugins ?? []).toSorted((a, b) => (a.priority ?? 0) - (b.priority ?? 0));
     this.#timeoutMs = agent.runConfig?.guardTimeoutMs ?? GUARD_TIMEOUT_MS;
     this.#clock = deps.clock;
     this.#log = deps.log;
+    this.#textOf = (error) => deps.secrets.errorText(error);
   }
 
   async before(call: GuardedCall, signal: AbortSignal): Promise<Verdict> {
@@ -53,7 +58,7 @@ export class Guards {
       if (plugin.beforeTool === undefined) continue;
       try {
         const value = await this.#wait(() => plugin.beforeTool?.(call), signal);
-        const response = guardResponse(value);
+        const response = guardResponse(value, this.#textOf);
         if (response !== undefined) return { kind: 'substitute', response, by: plugin.name };
       } catch (error) {
         return this.#refused(call, plugin.name, error);
@@ -64,7 +69,7 @@ export class Guards {
     if (beforeTool === undefined) return { kind: 'run', passed };
     try {
       const value = await this.#wait(() => beforeTool(call), signal);
-      const response = guardResponse(value);
+      const response = guardResponse(value, this.#textOf);
       if (response !== undefined) return { kind: 'substitute', response, by: CALLBACK };
     } catch (error) {
       return this.#refused(call, CALLBACK, error);
@@ -78,26 +83,29 @@ export class Guards {
       if (plugin.afterTool === undefined) continue;
       try {
         const value = await this.#wait(() => plugin.afterTool?.(seen(call, response)), signal);
-        const replaced = guardResponse(value);
+        const replaced = guardResponse(value, this.#textOf);
         if (replaced !== undefined) return replaced;
       } catch (error) {
         if (signal.aborted) return response;
         // The tool has run: its own result stands.
-        this.#log.error({ tool: call.tool, plugin: plugin.name, cause: errorText(error) }, 'a plugin failed');
+        this.#log.error(
+          { tool: call.tool, plugin: plugin.name, pii: { cause: this.#textOf(error) } },
+          'a plugin failed',
+        );
       }
     }
     const { afterTool } = this.#agent;
     if (afterTool === undefined) return response;
     try {
       const value = await this.#wait(() => afterTool(seen(call, response)), signal);
-      return guardResponse(value) ?? response;
+      return guardResponse(value, this.#textOf) ?? response;
     } catch (error) {
-      return errorResponse(errorText(error));
+      return errorResponse(this.#textOf(error));
     }
   }
 
   #refused({ tool }: BeforeTool, by: string, error: unknown): Verdict {
-    const cause = errorText(error);
+    const cause = this.#textOf(error);
     this.#log.warn({ tool, guard: by, pii: { cause } }, 'a call was refused by a guard that failed');
     const response = errorResponse(`The call of ${tool} was refused by ${by}: ${cause}`);
     return { kind: 'refused', response, by };

@@ -11,6 +11,7 @@ import type { Log } from '../observe/log.js';
 import type { SessionKey } from '../store/store.js';
 import type { CallScope } from './invocation.js';
 import type { Permits } from './permits.js';
+import type { RunSecrets } from './run-secrets.js';
 import { NotBegun, type SideEffects } from './side-effects.js';
 import { errorResponse, type Response, responseOf } from './tool-result.js';
 import { TimeUp, withinTime } from './within-time.js';
@@ -38,6 +39,7 @@ export interface HandlersOptions {
   readonly sideEffects: SideEffects;
   readonly runInWorker: RunInWorker;
   readonly permits: Permits;
+  readonly secrets: RunSecrets;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -102,23 +104,25 @@ export class Handlers {
       return outcome.result;
     };
     const { sideEffect } = tool;
-    if (sideEffect === undefined) return execute().then(responseOf);
+    const { secrets } = this.#options;
+    if (sideEffect === undefined)
+      return execute().then((value) => responseOf(value, (error) => secrets.errorText(error)));
     return this.#options.sideEffects.once(
-      { session, tool: tool.name, sideEffect, args, ctx: scope.ctx, callId, guards, approvedBy },
+      { session, tool: tool.name, sideEffect, args, ctx: scope.ctx, callId, guards, approvedBy, secrets },
       execute,
     );
   }
 
   #failure({ tool, controller }: HandlerRun, error: unknown): Response {
-    const { log } = this.#options;
+    const { log, secrets } = this.#options;
     if (error instanceof TimeUp) {
       controller.abort(error);
       log.warn({ tool: tool.name, timeoutMs: tool.timeoutMs }, 'a tool took too long');
       return errorResponse(`${tool.name} took too long and was given up: ${error.message}.`);
     }
     if (!controller.signal.aborted)
-      log.warn({ tool: tool.name, pii: { cause: errorText(error) } }, 'a tool failed');
-    return errorResponse(errorText(error));
+      log.warn({ tool: tool.name, pii: { cause: secrets.errorText(error) } }, 'a tool failed');
+    return errorResponse(secrets.errorText(error));
   }
 }
 

@@ -2,12 +2,13 @@
  * One run of an agent as its tools see it: who is on the line, what was said, what is kept. Made at the run's start, the
  * same for all its turns; each call gets a context of its own, whose changes are told with its result.
  */
-import type { AgentContext, RunConfig } from '../agent/agent.js';
+import type { AgentContext } from '../agent/agent.js';
 import { deepFreeze } from '../agent/deep-freeze.js';
 import type {
   InputStream,
   LoadedArtifact,
   MemoryAccess,
+  RunSettings,
   ToolCallControl,
   ToolContext,
 } from '../agent/tool-context.js';
@@ -15,8 +16,10 @@ import type { Clock } from '../clock.js';
 import type { Event, EventActions, JsonObject } from '../event/event.js';
 import type { RunItem } from '../event/run-stream.js';
 import { TRANSCRIPT_MAX_CHARS } from '../limits.js';
+import type { Log } from '../observe/log.js';
 import { CONTEXT_EVENTS_MAX, LATE_CHANGES_MAX_MS, UPDATE_MAX_CHARS } from '../tool-limits.js';
 import { Changes } from './changes.js';
+import type { RunSecrets } from './run-secrets.js';
 import { type OnChange, RunState } from './run-state.js';
 import { SharedValues } from './shared-state.js';
 
@@ -28,7 +31,9 @@ export interface ArtifactAccess {
 
 export interface InvocationOptions {
   readonly identity: AgentContext;
-  readonly runConfig: RunConfig;
+  readonly runConfig: RunSettings;
+  /** What is handed out, and told nowhere. */
+  readonly secrets: RunSecrets;
   /** Committed events before this run, oldest first. */
   readonly history: readonly Event[];
   /** The session's state as it is stored, with its user's and its app's. */
@@ -37,6 +42,7 @@ export interface InvocationOptions {
   readonly memory: MemoryAccess;
   readonly callControl: ToolCallControl;
   readonly clock: Clock;
+  readonly log: Log;
   /** A tool has something to tell the model at the next pause. */
   readonly onFollowUp: (text: string) => void;
   /** Tells what a call has changed behind its end; resolves when it is told. Never rejects. */
@@ -71,7 +77,7 @@ export class Invocation {
 
   constructor(options: InvocationOptions) {
     this.#options = options;
-    this.#state = new RunState(options.state);
+    this.#state = new RunState(options.state, options.secrets);
     this.#shared = new SharedValues(options.clock);
     this.#events = options.history.slice(-CONTEXT_EVENTS_MAX);
   }
@@ -119,7 +125,8 @@ export class Invocation {
   }
 
   scope(signal: AbortSignal, { inputStream, lateMaxMs = LATE_CHANGES_MAX_MS }: ScopeOptions = {}): CallScope {
-    const { identity, runConfig, artifacts, memory, callControl, onFollowUp, onChanged } = this.#options;
+    const { identity, runConfig, secrets, artifacts, memory, callControl, onFollowUp, onChanged } =
+      this.#options;
     const kept = new Changes({ overForMs: () => this.#overForMs(), lateMaxMs, tell: onChanged });
     const onState: OnChange = (key, value, bytes) => kept.state(key, value, bytes);
     const eventsOf = (): readonly Event[] => Object.freeze(this.#eventsNow());
@@ -132,7 +139,7 @@ export class Invocation {
       signal,
       state: this.#state.view(onState),
       shared: this.#shared.for(signal),
-      memory,
+      memory: withoutSecrets(memory, secrets),
       inputStream,
       callControl,
       endInvocation: false,
@@ -141,11 +148,7 @@ export class Invocation {
           throw new Error('userScopes: the agent’s runConfig has no userScopes');
         return runConfig.userScopes(identity);
       },
-      async getSecret(name) {
-        if (runConfig.getSecret === undefined)
-          throw new Error('getSecret: the agent’s runConfig has no getSecret');
-        return (await runConfig.getSecret(name, identity)) ?? null;
-      },
+      getSecret: (name) => this.#secret(name),
       followUp(text) {
         if (typeof text !== 'string' || text.trim() === '') throw new TypeError('followUp: text is needed');
         if (text.length > UPDATE_MAX_CHARS)
@@ -155,6 +158,8 @@ export class Invocation {
         onFollowUp(text);
       },
       async saveArtifact(name, bytes, mimeType) {
+        if (secrets.holds(name) || secrets.holds(mimeType))
+          throw new TypeError('saveArtifact: its name or its type holds a secret, which is not kept');
         kept.artifactBegun(name);
         const version = await artifacts.save(name, bytes, mimeType);
         kept.artifact(name, version);
@@ -176,4 +181,37 @@ export class Invocation {
   #overForMs(): number | undefined {
     return this.#overAtMs === undefined ? undefined : this.#options.clock.nowMs() - this.#overAtMs;
   }
+
+  async #secret(name: string): Promise<string | null> {
+    const found = await this.#lookUp(name);
+    if (found === undefined) throw new Error(`getSecret: ${name} could not be looked up`);
+    const value = found.value ?? null;
+    if (value === null) return null;
+    if (typeof value !== 'string') throw new TypeError(`getSecret: ${name} is no text`);
+    this.#options.secrets.keep(name, value);
+    return value;
+  }
+
+  /** Undefined: it failed. What the author's own look-up throws may hold what opens the place: no tool is told it. */
+  async #lookUp(name: string): Promise<{ readonly value: unknown } | undefined> {
+    const { identity, runConfig, secrets, log } = this.#options;
+    if (runConfig.getSecret === undefined)
+      throw new Error('getSecret: the agent’s runConfig has no getSecret');
+    try {
+      return { value: await runConfig.getSecret(name, identity) };
+    } catch (error) {
+      const { callSid } = identity;
+      const pii = { name, cause: secrets.errorText(error) };
+      log.error({ callSid, pii }, 'a secret could not be looked up');
+      return undefined;
+    }
+  }
+}
+
+/** What is remembered goes into the instruction of the next run. */
+function withoutSecrets(memory: MemoryAccess, secrets: RunSecrets): MemoryAccess {
+  return {
+    remember: (entity, facts) => memory.remember(secrets.json(entity), secrets.json(facts)),
+    relate: (...related) => memory.relate(...secrets.json(related)),
+  };
 }

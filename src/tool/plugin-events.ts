@@ -3,12 +3,16 @@
  * throws, or rejects with, is logged and concerns nobody else.
  */
 import type { Agent } from '../agent/agent.js';
-import { errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
 import type { RunItem, RunStream } from '../event/run-stream.js';
 import type { Log } from '../observe/log.js';
+import type { RunSecrets } from './run-secrets.js';
 
-export function tellPlugins({ plugins = [] }: Agent, run: RunStream, log: Log): void {
+export function tellPlugins(
+  { plugins = [] }: Agent,
+  run: RunStream,
+  { secrets, log }: { readonly secrets: RunSecrets; readonly log: Log },
+): void {
   for (const plugin of plugins) {
     if (plugin.onEvent === undefined) continue;
     const tell = async (event: Event): Promise<void> => plugin.onEvent?.(structuredClone(event));
@@ -16,7 +20,10 @@ export function tellPlugins({ plugins = [] }: Agent, run: RunStream, log: Log): 
       const event = eventOf(item);
       if (event === undefined) return;
       tell(event).catch((error: unknown) =>
-        log.error({ plugin: plugin.name, cause: errorText(error) }, 'a plugin that watches a run failed'),
+        log.error(
+          { plugin: plugin.name, pii: { cause: secrets.errorText(error) } },
+          'a plugin that watches a run failed',
+        ),
       );
     });
   }

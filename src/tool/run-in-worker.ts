@@ -3,8 +3,10 @@
  */
 import type { Agent } from '../agent/agent.js';
 import type { ToolContext } from '../agent/tool-context.js';
+import { errorText } from '../errors.js';
 import type { RunInWorker } from './handler.js';
 import type { WorkerSnapshot } from './worker-messages.js';
+import { ignoreRejection } from './within-time.js';
 import type { WorkerTools } from './worker-tools.js';
 
 /** `moduleOf`: where an agent's module lies; a worker loads it by its path. */
@@ -27,7 +29,15 @@ function snapshotOf(ctx: ToolContext): WorkerSnapshot {
   return { ...identity, state: { ...ctx.state }, events, runConfig, scopes: scopesOf(ctx) };
 }
 
-/** None is not the same as not wired: the worker throws then, too. */
-function scopesOf(ctx: ToolContext): readonly string[] | undefined {
-  return ctx.runConfig.userScopes === undefined ? undefined : ctx.userScopes();
+/** As on the server's own thread: not wired is an error, a look-up that fails is another, and neither keeps a tool from running
+ * that does not ask. */
+function scopesOf(ctx: ToolContext): WorkerSnapshot['scopes'] {
+  try {
+    const scopes: unknown = ctx.userScopes();
+    ignoreRejection(scopes);
+    if (Array.isArray(scopes) && scopes.every((scope) => typeof scope === 'string')) return scopes;
+    return { error: 'userScopes: it must return a list of texts at once' };
+  } catch (error) {
+    return { error: errorText(error) };
+  }
 }

@@ -4,15 +4,19 @@
  */
 import type { JsonObject } from '../event/event.js';
 import { faultOfName } from '../event/name-fault.js';
+import type { RunSecrets } from './run-secrets.js';
 
 /** Hears of a change, with the value's bytes as JSON, before it is made; what it throws keeps it from being made. */
 export type OnChange = (key: string, value: unknown, bytes: number) => void;
 
 export class RunState {
   readonly #values = new Map<string, unknown>();
+  readonly #secrets: RunSecrets | undefined;
 
-  constructor(stored: JsonObject) {
-    for (const [key, value] of Object.entries(stored)) this.#values.set(key, frozen(value).value);
+  /** `secrets`: what is not kept, and stands in a value as its mark. */
+  constructor(stored: JsonObject, secrets?: RunSecrets) {
+    this.#secrets = secrets;
+    for (const [key, value] of Object.entries(stored)) this.#values.set(key, frozen(value, undefined).value);
   }
 
   /** Everything, as JSON: for what cannot look keys up here. */
@@ -22,8 +26,8 @@ export class RunState {
 
   /** @throws TypeError for what is no key and no JSON; what `changed` throws. */
   set(key: string | symbol, value: unknown, changed: OnChange): void {
-    const name = checkedKey(key);
-    const kept = frozen(value === undefined ? null : value);
+    const name = checkedKey(key, this.#secrets);
+    const kept = frozen(value === undefined ? null : value, this.#secrets);
     changed(name, kept.value, kept.bytes);
     this.#values.set(name, kept.value);
   }
@@ -55,17 +59,23 @@ export class RunState {
 }
 
 /** By the store's own rule: a key that it would refuse is refused where it is written. */
-function checkedKey(key: string | symbol): string {
+function checkedKey(key: string | symbol, secrets: RunSecrets | undefined): string {
   const fault = faultOfName(key);
   if (typeof key !== 'string' || fault !== undefined) throw new TypeError(`state: a key ${fault}`);
+  if (secrets?.holds(key) === true) throw new TypeError('state: a key holds a secret, which is not kept');
   return key;
 }
 
-/** A copy as JSON keeps it, frozen throughout, and its size. */
-function frozen(value: unknown): { readonly value: unknown; readonly bytes: number } {
+/** A copy as JSON keeps it, without secrets, frozen throughout, and its size. */
+function frozen(
+  value: unknown,
+  secrets: RunSecrets | undefined,
+): { readonly value: unknown; readonly bytes: number } {
   const json = JSON.stringify(value, noNull);
   if (json === undefined) throw new TypeError('state: a value must be JSON');
-  return { value: freeze(JSON.parse(json)), bytes: Buffer.byteLength(json) };
+  const read: unknown = JSON.parse(json);
+  const kept = secrets === undefined ? read : secrets.json(read);
+  return { value: freeze(kept), bytes: Buffer.byteLength(kept === read ? json : JSON.stringify(kept)) };
 }
 
 /** JSON would write null for them, and a key that is null is one that is not there. */

@@ -11,6 +11,7 @@ import { LEDGER_SETTLE_PAUSE_MS, LEDGER_SETTLE_TRIES, SIDE_EFFECT_KEY_MAX_CHARS 
 import type { Log } from '../observe/log.js';
 import type { Ledger, LedgerClaim } from '../store/ledger.js';
 import type { SessionKey } from '../store/store.js';
+import type { RunSecrets } from './run-secrets.js';
 import { ignoreRejection } from './within-time.js';
 import { errorResponse, type Response, responseOf } from './tool-result.js';
 
@@ -23,6 +24,8 @@ export interface Deed {
   readonly callId: string;
   readonly guards: readonly string[];
   readonly approvedBy: string | undefined;
+  /** Of the run that asks: the ledger keeps none of them. */
+  readonly secrets: RunSecrets;
 }
 
 export interface SideEffectsOptions {
@@ -35,6 +38,11 @@ export interface SideEffectsOptions {
 /** Thrown by `run`: who asked has left before the handler was begun. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
+}
+
+interface Doing {
+  readonly run: () => Promise<unknown>;
+  readonly secrets: RunSecrets;
 }
 
 interface Done {
@@ -63,21 +71,23 @@ export class SideEffects {
     try {
       claim = claimOf(deed);
     } catch (error) {
-      return refused(deed.tool, errorText(error));
+      return refused(deed.tool, deed.secrets.errorText(error));
     }
     const name = JSON.stringify([claim.session.appName, claim.key]);
     for (let before = this.#underWay.get(name); before !== undefined; before = this.#underWay.get(name)) {
       const { response, isUntried } = await before;
       if (isUntried !== true) return response;
     }
-    const doing = this.#do(ledger, claim, run).finally(() => this.#underWay.delete(name));
+    const doing = this.#do(ledger, claim, { run, secrets: deed.secrets }).finally(() =>
+      this.#underWay.delete(name),
+    );
     this.#underWay.set(name, doing);
     return (await doing).response;
   }
 
-  async #do(ledger: Ledger, claim: LedgerClaim, run: () => Promise<unknown>): Promise<Done> {
+  async #do(ledger: Ledger, claim: LedgerClaim, doing: Doing): Promise<Done> {
     const response = await this.#answerOf(ledger, claim);
-    return response === undefined ? this.#run(ledger, claim, run) : { response };
+    return response === undefined ? this.#run(ledger, claim, doing) : { response };
   }
 
   /** Undefined: it is claimed, and nobody has done it. */
@@ -107,23 +117,21 @@ export class SideEffects {
     }
   }
 
-  async #run(ledger: Ledger, claim: LedgerClaim, run: () => Promise<unknown>): Promise<Done> {
+  async #run(ledger: Ledger, claim: LedgerClaim, { run, secrets }: Doing): Promise<Done> {
     const { log } = this.#options;
     const { tool, key, session } = claim;
     let response: Response;
     try {
       // An error that is returned is an answer as any other: it may have been paid, and not booked. Only NothingDone says no.
-      response = responseOf(await run());
+      response = secrets.json(responseOf(await run(), (error) => secrets.errorText(error)));
     } catch (error) {
+      const cause = secrets.errorText(error);
       if (saysNothingDone(error)) {
         await this.#keep(tool, () => ledger.release(session.appName, key));
-        return { response: errorResponse(errorText(error)), isUntried: error instanceof NotBegun };
+        return { response: errorResponse(cause), isUntried: error instanceof NotBegun };
       }
-      log.error(
-        { tool, pii: { cause: errorText(error) } },
-        'a side effect has failed and stays open in the ledger',
-      );
-      const why = `${errorText(error)} (whether it was done is not known; a person has to look into it)`;
+      log.error({ tool, pii: { cause } }, 'a side effect has failed and stays open in the ledger');
+      const why = `${cause} (whether it was done is not known; a person has to look into it)`;
       return { response: errorResponse(why) };
     }
     await this.#keep(tool, () => ledger.settle(session.appName, key, response));
@@ -158,13 +166,25 @@ function refused(tool: string, why: string): Response {
 }
 
 /** Throws what the author's functions throw, and what is wrong with what they return. */
-function claimOf({ session, tool, sideEffect, args, ctx, callId, guards, approvedBy }: Deed): LedgerClaim {
+function claimOf({
+  session,
+  tool,
+  sideEffect,
+  args,
+  ctx,
+  callId,
+  guards,
+  approvedBy,
+  secrets,
+}: Deed): LedgerClaim {
   const key: unknown = sideEffect.key(args, ctx);
   ignoreRejection(key);
   if (typeof key !== 'string' || key === '' || key.length > SIDE_EFFECT_KEY_MAX_CHARS)
     throw new TypeError(`its sideEffect.key is not text of 1 to ${SIDE_EFFECT_KEY_MAX_CHARS} characters`);
   const amount = sideEffect.amount?.(args, ctx);
   ignoreRejection(amount);
+  if (secrets.holds(key) || secrets.holds(String(amount?.account)))
+    throw new TypeError('its key or account holds a secret, which the ledger does not keep');
   if (amount !== undefined && !(Number.isSafeInteger(amount.amountMinor) && amount.amountMinor > 0))
     throw new TypeError('its amount is not a whole number above 0');
   return {

@@ -4,13 +4,13 @@
  */
 import type { Tool } from '../agent/tool.js';
 import { type Clock, nextTurn, within } from '../clock.js';
-import { errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
 import { STREAMING_STOP_MAX_MS, STREAMING_VALUES_PER_S_MAX, UPDATE_MAX_CHARS } from '../tool-limits.js';
 import { canonicalJson } from './canonical-json.js';
 import { hasChanges } from './changes.js';
 import { InputTap } from './input-tap.js';
 import type { CallScope } from './invocation.js';
+import type { RunSecrets } from './run-secrets.js';
 import { errorResponse, type Response, responseOf } from './tool-result.js';
 import type { WorkListener } from './tool-work.js';
 import { withinTime } from './within-time.js';
@@ -37,6 +37,7 @@ export interface StreamingStart {
 
 export interface StreamingToolsOptions {
   readonly listener: Pick<WorkListener, 'update' | 'ended' | 'forget' | 'changed'>;
+  readonly secrets: RunSecrets;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -155,13 +156,13 @@ export class StreamingTools {
   /** Never rejects. */
   async #run(running: Running, args: unknown, before: Promise<unknown>): Promise<void> {
     const { tool, scope, input } = running;
-    const { listener, log } = this.#options;
+    const { listener, secrets, log } = this.#options;
     const { name } = tool;
     await before;
     try {
       await this.#values(running, args);
     } catch (error) {
-      log.warn({ tool: name, pii: { cause: errorText(error) } }, 'a streaming tool failed');
+      log.warn({ tool: name, pii: { cause: secrets.errorText(error) } }, 'a streaming tool failed');
       if (running.stopping === undefined)
         listener.update({ text: `${name} has failed and is over.`, interrupts: false });
     }
@@ -199,9 +200,13 @@ export class StreamingTools {
   }
 
   #tellValue({ name, interrupts }: Tool, value: unknown): void {
-    const told = typeof value === 'string' ? value : JSON.stringify(responseOf(value));
+    const { listener, secrets } = this.#options;
+    const told =
+      typeof value === 'string'
+        ? secrets.text(value)
+        : JSON.stringify(secrets.json(responseOf(value, (error) => secrets.errorText(error))));
     const text = `${name} reports: ${told}`.slice(0, UPDATE_MAX_CHARS);
-    this.#options.listener.update({ replaces: name, text, interrupts });
+    listener.update({ replaces: name, text, interrupts });
   }
 
   #tellChanges(scope: CallScope): void {

@@ -271,7 +271,7 @@ export class ToolCalls {
       return this.#refusalOf(call) ?? this.#work.carryOut(call, signal);
     } catch (error) {
       this.#options.log.warn(
-        { tool: call.name, cause: errorText(error) },
+        { tool: call.name, pii: { cause: errorText(error) } },
         'a function call could not be read',
       );
       return { ...NO_OUTCOME, response: errorResponse(`The arguments of ${call.name} cannot be read.`) };

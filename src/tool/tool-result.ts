@@ -8,18 +8,21 @@ import { TOOL_ERROR_MAX_CHARS, TOOL_RESULT_MAX_CHARS } from '../tool-limits.js';
 
 export type Response = JsonObject;
 
+/** The text of what was thrown; of a run that knows secrets, without them. */
+type TextOf = (error: unknown) => string;
+
 /** Of a handler. Never throws: what cannot be told becomes an error that says so. */
-export function responseOf(value: unknown): Response {
+export function responseOf(value: unknown, textOf: TextOf = errorText): Response {
   try {
-    return tellable(value);
+    return tellable(value, textOf);
   } catch (error) {
-    return errorResponse(`The tool ran, but ${errorText(error)}`);
+    return errorResponse(`The tool ran, but ${textOf(error)}`);
   }
 }
 
 /** Of a guard: a content, too; undefined where it has nothing to say. Throws what is wrong with it. */
-export function guardResponse(value: unknown): Response | undefined {
-  return value === undefined || value === null ? undefined : tellable(contentOf(value));
+export function guardResponse(value: unknown, textOf: TextOf = errorText): Response | undefined {
+  return value === undefined || value === null ? undefined : tellable(contentOf(value), textOf);
 }
 
 export function errorResponse(error: string): Response {
@@ -27,13 +30,13 @@ export function errorResponse(error: string): Response {
   return { error: told.slice(0, TOOL_ERROR_MAX_CHARS) };
 }
 
-function tellable(value: unknown): Response {
-  if (value instanceof Error) return errorResponse(errorText(value));
+function tellable(value: unknown, textOf: TextOf): Response {
+  if (value instanceof Error) return errorResponse(textOf(value));
   let json: string | undefined;
   try {
     json = JSON.stringify(value, plain);
   } catch (error) {
-    const [why] = errorText(error).split('\n');
+    const [why] = textOf(error).split('\n');
     throw new TypeError(`what it returned cannot be told as JSON: ${why ?? ''}`, { cause: error });
   }
   if (json === undefined) return { result: null };

@@ -3,7 +3,8 @@
  * with what its session holds. A decision on a call whose run is over is carried out here, with a context of its own.
  */
 import type { Agent, AgentContext } from '../agent/agent.js';
-import type { ToolCallControl } from '../agent/tool-context.js';
+import type { RunSettings, ToolCallControl } from '../agent/tool-context.js';
+import { deepFreeze } from '../agent/deep-freeze.js';
 import { type Clock, within } from '../clock.js';
 import { errorText } from '../errors.js';
 import type { Event, EventActions, FunctionResponse, JsonObject } from '../event/event.js';
@@ -22,6 +23,7 @@ import { type ArtifactAccess, Invocation, type InvocationOptions } from './invoc
 import { isAnonymous, memoryOf, recalled } from './memory-access.js';
 import { PendingDesk } from './pending-desk.js';
 import { Permits } from './permits.js';
+import { RunSecrets } from './run-secrets.js';
 import { SideEffects } from './side-effects.js';
 import type { CallOutcome, WorkListener } from './tool-work.js';
 import { withinTime } from './within-time.js';
@@ -56,6 +58,8 @@ export interface RunTools {
   readonly history: readonly Event[];
   readonly callControl: ToolCallControl;
   readonly isLive: boolean;
+  /** Kept with the run, for whoever else logs what its authors throw. */
+  readonly secrets: RunSecrets;
   readonly listener: WorkListener;
   /** Told of each event of the run that is no fragment. */
   readonly onInvocation: (invocation: Invocation) => void;
@@ -126,14 +130,15 @@ export class ToolRuns {
 
   open(run: RunTools): AgentTools {
     const { clock, log } = this.#options;
-    const { agent, identity, listener } = run;
+    const { agent, identity, secrets, listener } = run;
     const session = sessionOf(identity);
     const invocation = this.#begin({
       identity,
-      runConfig: agent.runConfig ?? {},
+      runConfig: settingsOf(agent, run.isLive ? LIVE_SETTINGS : TEXT_SETTINGS),
+      secrets,
       history: run.history,
       callControl: run.callControl,
-      onFollowUp: (text) => listener.update({ text, interrupts: false }),
+      onFollowUp: (text) => listener.update({ text: secrets.text(text), interrupts: false }),
       onChanged: (actions) => listener.changed(actions),
     });
     // Whoever needs it hears of the failure; nobody may.
@@ -144,7 +149,8 @@ export class ToolRuns {
       identity,
       invocation,
       session,
-      handlers: this.#handlers(agent),
+      secrets,
+      handlers: this.#handlers(agent, secrets),
       desk: this.desk,
       isLive: run.isLive,
       listener,
@@ -162,13 +168,13 @@ export class ToolRuns {
   }
 
   async #begin(
-    about: Omit<InvocationOptions, 'state' | 'artifacts' | 'memory' | 'clock'>,
+    about: Omit<InvocationOptions, 'state' | 'artifacts' | 'memory' | 'clock' | 'log'>,
   ): Promise<Invocation> {
-    const { store, clock } = this.#options;
+    const { store, clock, log } = this.#options;
     const session = sessionOf(about.identity);
     const state = store === undefined ? {} : await this.#stateOf(store, session);
     const artifacts = artifactsOf(store, session);
-    return new Invocation({ ...about, state, artifacts, memory: memoryOf(store, session), clock });
+    return new Invocation({ ...about, state, artifacts, memory: memoryOf(store, session), clock, log });
   }
 
   async #stateOf(store: ToolStore, session: SessionKey): Promise<JsonObject> {
@@ -176,12 +182,13 @@ export class ToolRuns {
     return withinTime(store.readState(session), { clock, delayMs: SESSION_READ_MAX_MS });
   }
 
-  #handlers(agent: Agent): Handlers {
+  #handlers(agent: Agent, secrets: RunSecrets): Handlers {
     const { runInWorker, clock, log } = this.#options;
     return new Handlers({
       sideEffects: this.#sideEffects,
       runInWorker: runInWorker(agent),
       permits: new Permits(agent.runConfig?.maxConcurrentTools ?? TOOLS_CONCURRENT),
+      secrets,
       clock,
       log,
     });
@@ -196,9 +203,11 @@ export class ToolRuns {
     // lost than done twice.
     const isGuarded = call.kind === 'approval' && tool?.sideEffect !== undefined;
     if (agent === undefined) return log.error({ tool: call.tool }, 'a decided call has no agent any more');
+    const secrets = new RunSecrets();
     const invocation = await this.#begin({
       identity: identityOf(call),
-      runConfig: agent.runConfig ?? {},
+      runConfig: settingsOf(agent, { responseModalities: [] }),
+      secrets,
       history: [],
       callControl: NO_LINE,
       onFollowUp: () =>
@@ -208,9 +217,10 @@ export class ToolRuns {
     if (!isGuarded && !(await this.desk.settle(call.id))) return;
     const controller = new AbortController();
     const scope = invocation.scope(controller.signal);
-    const guards = new Guards(agent, { clock, log });
-    const run = { tool, call, guards, handlers: this.#handlers(agent), scope, controller };
-    await this.#tellLate(call, await outcomeOfDecision(run));
+    const guards = new Guards(agent, { secrets, clock, log });
+    const handlers = this.#handlers(agent, secrets);
+    const run = { tool, call, guards, handlers, scope, controller };
+    await this.#tellLate(call, secrets.outcome(await outcomeOfDecision(run)));
   }
 
   async #tellLate(call: PendingCall, { response, actions }: CallOutcome): Promise<void> {
@@ -231,6 +241,19 @@ export class ToolRuns {
 function until(work: Promise<void>, among: Set<Promise<void>>): void {
   among.add(work);
   void work.finally(() => among.delete(work));
+}
+
+/** As every live connection is set up (`model/gemini-setup.ts`). */
+const LIVE_SETTINGS: RunSettings = {
+  responseModalities: ['AUDIO'],
+  inputAudioTranscription: {},
+  outputAudioTranscription: {},
+};
+const TEXT_SETTINGS: RunSettings = { responseModalities: ['TEXT'] };
+
+/** What tools may look at and not change. */
+function settingsOf({ runConfig }: Agent, mode: RunSettings): RunSettings {
+  return deepFreeze({ ...runConfig, ...mode });
 }
 
 /** Where nobody is on a line. */

@@ -11,8 +11,8 @@ import { systemClock } from '../clock.js';
 import { errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
 import {
-  TOOL_ERROR_MAX_CHARS,
   TOOL_RESULT_MAX_CHARS,
+  TOOL_WORKER_ERROR_MAX_CHARS,
   TOOL_WORKER_SECRETS_WAITING_MAX,
   TOOL_WORKER_STATE_MAX_CHARS,
 } from '../tool-limits.js';
@@ -60,7 +60,8 @@ async function carryOut(order: CallOrder): Promise<void> {
   } catch (error) {
     // By name: the author's module may have another copy of the package, with a class of its own.
     const nothingDone = !isBegun || (error instanceof Error && error.name === 'NothingDone');
-    send({ kind: 'failed', id, message: errorText(error).slice(0, TOOL_ERROR_MAX_CHARS), nothingDone });
+    const message = errorText(error).slice(0, TOOL_WORKER_ERROR_MAX_CHARS);
+    send({ kind: 'failed', id, message, nothingDone });
   }
 }
 

@@ -2,8 +2,7 @@
  * `ctx` in a worker: a snapshot of the call's context. State can be changed, and the change goes back with the result;
  * what belongs to the running call (its line, its sound, its other tools) is not here, and says so by name.
  */
-import type { RunConfig } from '../agent/agent.js';
-import type { LoadedArtifact, ToolContext } from '../agent/tool-context.js';
+import type { LoadedArtifact, RunSettings, ToolContext } from '../agent/tool-context.js';
 import type { Event, JsonObject } from '../event/event.js';
 import { Delta } from './changes.js';
 import { RunState } from './run-state.js';
@@ -18,7 +17,7 @@ export class WorkerContext implements ToolContext {
   readonly sessionId: string;
   readonly callerVerified: boolean;
   readonly events: readonly Event[];
-  readonly runConfig: RunConfig;
+  readonly runConfig: RunSettings;
   /** Never aborts: a call that is stopped takes its thread with it. */
   readonly signal: AbortSignal = new AbortController().signal;
   readonly state: Record<string, unknown>;
@@ -43,7 +42,7 @@ export class WorkerContext implements ToolContext {
     });
     const { scopes } = snapshot;
     this.userScopes = () => {
-      if (scopes === undefined) throw new Error('userScopes: the agent’s runConfig has no userScopes');
+      if ('error' in scopes) throw new Error(scopes.error);
       return scopes;
     };
     this.getSecret = getSecret;

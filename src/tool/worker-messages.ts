@@ -4,7 +4,8 @@
  * sends sound.
  */
 import { z } from 'zod';
-import type { AgentContext, RunConfig } from '../agent/agent.js';
+import type { AgentContext } from '../agent/agent.js';
+import type { RunSettings } from '../agent/tool-context.js';
 import type { Event, JsonObject } from '../event/event.js';
 import { TOOL_WORKER_EVENTS_MAX_CHARS } from '../tool-limits.js';
 
@@ -15,9 +16,9 @@ export interface WorkerSnapshot extends AgentContext {
   /** Oldest first; the newest of them travel, as many as are allowed. */
   readonly events: readonly Event[];
   /** Its functions stay behind. */
-  readonly runConfig: RunConfig;
-  /** What `ctx.userScopes()` returned; undefined where it threw. */
-  readonly scopes: readonly string[] | undefined;
+  readonly runConfig: RunSettings;
+  /** What `ctx.userScopes()` returned, or what it threw: that concerns only a tool that asks. */
+  readonly scopes: readonly string[] | { readonly error: string };
 }
 
 /** The server asks for one run of a tool. */

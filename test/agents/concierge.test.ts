@@ -102,7 +102,13 @@ describe('calculate in a worker thread', () => {
       module: join(PACKAGE_ROOT, 'agents/concierge.ts'),
       tool: 'calculate',
       args: { expression: '15 + 25' },
-      snapshot: { ...identity, state: {}, events: [], runConfig: {}, scopes: undefined },
+      snapshot: {
+        ...identity,
+        state: {},
+        events: [],
+        runConfig: { responseModalities: ['AUDIO'] },
+        scopes: [],
+      },
       getSecret: () => Promise.resolve(null),
       signal: new AbortController().signal,
     });

@@ -38,7 +38,7 @@ export function context(changes: Partial<ToolContext> = {}): ToolContext {
     sessionId: 'CA1',
     callerVerified: true,
     events: [],
-    runConfig: {},
+    runConfig: { responseModalities: ['AUDIO'] },
     signal: new AbortController().signal,
     state: {},
     shared: { get: () => undefined, set() {}, waitFor: () => Promise.reject(new Error('not set')) },

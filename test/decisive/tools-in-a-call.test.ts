@@ -8,6 +8,7 @@ import { systemClock } from '../../src/clock.js';
 import { functionCalls, functionResponses } from '../../src/event/event.js';
 import { defineTool, type ToolContext } from '../../src/index.js';
 import { answersTo, answerTo, desk, HeldTool, linesOf, toolFrames } from '../support/probe-agents.js';
+import type { JsonObject } from '../support/scripted-gemini.js';
 import { heardMs, type PlacedCall, says, Stage } from '../support/stage.js';
 import { waitUntil } from '../support/wait-until.js';
 
@@ -92,7 +93,15 @@ const forever = defineTool({
   },
 });
 
+const runConfig = {
+  speechConfig: { languageCode: 'en-US' },
+  maxConcurrentTools: 4,
+  toolResponses: 'group',
+  limits: { maxTurns: 400, maxTokens: 4_000_000, maxMinutes: 40 },
+  userScopes: () => [],
+} as const;
 const agent = desk({
+  runConfig,
   tools: [
     slow.tool,
     deaf.tool,
@@ -350,7 +359,34 @@ describe('a slow tool', () => {
   });
 });
 
+/** What of it somebody could change. */
+function unfrozenIn(value: unknown, path = ''): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const inner = Object.entries(value).flatMap(([key, one]) => unfrozenIn(one, `${path}/${key}`));
+  return Object.isFrozen(value) ? inner : [path, ...inner];
+}
+
 describe('what a tool sees', () => {
+  it('D5: the configuration of a run in text, where nothing is spoken, and of an agent that has none', async () => {
+    for (const [app, own] of [
+      ['desk', runConfig],
+      ['plain', {}],
+    ] as const) {
+      contexts.length = 0;
+      const plain =
+        app === 'plain' ? await Stage.open({}, systemClock, [desk({ name: app, tools: [dumps] })]) : stage;
+      plain.textModel.answer = (one) => {
+        if (one.contents.at(-1)?.parts.some((part) => part.functionResponse !== undefined) === true)
+          one.answers('Well.');
+        else one.calls('dumps', 'c1');
+      };
+      expect((await plain.run(undefined, 'Go.')).status).toBe(200);
+      expect(contexts[0]!.runConfig).toEqual({ ...own, responseModalities: ['TEXT'] });
+      expect(unfrozenIn(contexts[0]!.runConfig)).toEqual([]);
+      if (plain !== stage) await plain.close();
+    }
+  });
+
   it('D1 D2 D5 D7 D14: one invocation for all turns, what was said so far, the configuration, and what it changes', async () => {
     contexts.length = 0;
     const call = await stage.call();
@@ -370,7 +406,20 @@ describe('what a tool sees', () => {
     const [first, second] = contexts;
     expect(second!.invocationId).toBe(first!.invocationId);
     expect(first).toMatchObject({ callSid: call.callSid, sessionId: call.callSid, appName: 'desk' });
-    expect(first!.runConfig).toEqual({});
+    // As it was written, and as the model was asked for.
+    const { generationConfig, ...asked } = call.model.setup as Record<string, JsonObject>;
+    const spoken = {
+      responseModalities: generationConfig!['responseModalities'],
+      inputAudioTranscription: asked['inputAudioTranscription'],
+      outputAudioTranscription: asked['outputAudioTranscription'],
+    };
+    expect(first!.runConfig).toEqual({ ...runConfig, ...spoken });
+    expect(spoken).toEqual({
+      responseModalities: ['AUDIO'],
+      inputAudioTranscription: {},
+      outputAudioTranscription: {},
+    });
+    expect(unfrozenIn(first!.runConfig)).toEqual([]);
     await hangUp(call);
     const session = await stage.session(call.callSid);
     expect(session.state).toMatchObject({ last_query: 2 });

@@ -4,7 +4,7 @@ import { RunEvents } from '../../src/event/run-events.js';
 import type { RunItem } from '../../src/event/run-stream.js';
 import { SpokenOrder } from '../../src/event/spoken-order.js';
 import { ModelError } from '../../src/errors.js';
-import { TEXT_ROUNDS_MAX } from '../../src/limits.js';
+import { FUNCTION_ROUNDS_MAX } from '../../src/limits.js';
 import type { TextPiece, TextRequest } from '../../src/model/text-model.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { OVERDUE, runText, type TextOutcome, type TextRunOptions } from '../../src/run/text-run.js';
@@ -161,13 +161,13 @@ describe('a run in text', () => {
   });
 
   it('ends a model that does nothing but call functions', async () => {
-    const rounds = Array.from({ length: TEXT_ROUNDS_MAX + 5 }, (_, index): Round => [
+    const rounds = Array.from({ length: FUNCTION_ROUNDS_MAX + 5 }, (_, index): Round => [
       call(`c${index}`),
       end(),
     ]);
     const { outcome, requests } = await run(rounds);
     expect(outcome).toBe('error');
-    expect(requests).toHaveLength(TEXT_ROUNDS_MAX);
+    expect(requests).toHaveLength(FUNCTION_ROUNDS_MAX + 1);
   });
 
   it('gives the model what was committed before, an interrupted message as what was heard', async () => {

@@ -1,8 +1,10 @@
 /** Runs in text over time: what stops one, and what is counted of it. */
 import { bareTools } from '../support/bare-tools.js';
 import { describe, expect, it } from 'vitest';
-import { defineAgent, type Agent } from '../../src/agent/agent.js';
+import { defineAgent, type Agent, type AgentDefinition } from '../../src/agent/agent.js';
+import { defineTool } from '../../src/agent/tool.js';
 import { nextTurn } from '../../src/clock.js';
+import type { Event } from '../../src/event/event.js';
 import { CLOSE_TOLD_MAX_MS, TEXT_RUN_MAX_MS } from '../../src/limits.js';
 import type { GenerateText } from '../../src/model/text-model.js';
 import { silentLog } from '../../src/observe/log.js';
@@ -21,6 +23,7 @@ function rig(
   generate: GenerateText = hangs,
   instruction: Agent['instruction'] = 'Be brief.',
   append: TextRunsOptions['writer']['append'] = async () => ({ stored: true, seq: 1 }),
+  definition: Partial<AgentDefinition> = {},
 ) {
   const clock = new VirtualClock();
   const observed: unknown[][] = [];
@@ -32,7 +35,7 @@ function rig(
           void observed.push([name, mode, ...args]),
     });
   const runs = new TextRuns({
-    agent: defineAgent({ name: 'support', instruction }),
+    agent: defineAgent({ name: 'support', instruction, ...definition }),
     generate,
     store: { createSession: async () => true, getSession: async () => undefined },
     writer: { append },
@@ -65,6 +68,82 @@ describe('runs in text', () => {
     ]);
     expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'error']);
     expect(runs.count).toBe(0);
+  });
+
+  it('X22: end when the minutes are over that the agent grants, whoever is at work, as an error that is stored', async () => {
+    let hasBegun = false;
+    const slow = defineTool({
+      name: 'slow',
+      description: 'Waits.',
+      execute() {
+        hasBegun = true;
+        return new Promise(() => {});
+      },
+    });
+    const calls: GenerateText = async function* () {
+      yield { type: 'functionCalls', functionCalls: [{ id: 'c1', name: 'slow', args: {} }] };
+      yield { type: 'end', finishReason: 'STOP', parts: [] };
+      await nextTurn();
+    };
+    for (const generate of [hangs, calls]) {
+      const stored: Event[] = [];
+      const { clock, runs, observed } = rig(
+        generate,
+        'Be brief.',
+        async (_session, event) => ({ stored: true, seq: stored.push(event) }),
+        { tools: [slow], runConfig: { limits: { maxMinutes: 0.5 } } },
+      );
+      const { broadcast, outcome } = await runs.start(request, new AbortController().signal);
+      const sink = new MemorySink();
+      broadcast.watch(sink, { fromStart: true });
+      const isBegun = (): boolean => (generate === hangs ? sink.state.messages.length === 2 : hasBegun);
+      while (!isBegun()) await nextTurn();
+      clock.advance(29_999);
+      await nextTurn();
+      expect(runs.count).toBe(1);
+      clock.advance(1);
+      expect(await outcome).toBe('error');
+      expect(stored.at(-1)).toMatchObject({ errorCode: 'cost_limit' });
+      expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'error']);
+    }
+  });
+
+  it('X22: are one turn, however many functions are in it', async () => {
+    let round = 0;
+    const look = defineTool({ name: 'look', description: 'Looks.', execute: () => ({ round }) });
+    const asks: GenerateText = async function* () {
+      round += 1;
+      await nextTurn();
+      if (round < 4) yield { type: 'functionCalls', functionCalls: [{ id: 'c', name: 'look', args: {} }] };
+      else yield { type: 'text', text: 'Done.' };
+      yield { type: 'end', finishReason: 'STOP', parts: [] };
+    };
+    const { runs } = rig(asks, undefined, undefined, {
+      tools: [look],
+      runConfig: { limits: { maxTurns: 1 } },
+    });
+    const { outcome } = await runs.start(request, new AbortController().signal);
+    expect(await outcome).toBe('done');
+    expect(round).toBe(4);
+  });
+
+  it('X22: call no more functions once the tokens are used up, and may still finish what is being said', async () => {
+    const usage = { promptTokens: { TEXT: 900 }, responseTokens: { TEXT: 200 }, totalTokenCount: 1_100 };
+    for (const [what, expected] of [
+      ['answer', 'done'],
+      ['calls', 'error'],
+    ] as const) {
+      const generate: GenerateText = async function* () {
+        await nextTurn();
+        if (what === 'answer') yield { type: 'text', text: 'Done.' };
+        else yield { type: 'functionCalls', functionCalls: [{ id: 'c', name: 'look', args: {} }] };
+        yield { type: 'usageMetadata', usage };
+        yield { type: 'end', finishReason: 'STOP', parts: [] };
+      };
+      const { runs } = rig(generate, undefined, undefined, { runConfig: { limits: { maxTokens: 1_000 } } });
+      const { outcome } = await runs.start(request, new AbortController().signal);
+      expect([what, await outcome]).toEqual([what, expected]);
+    }
   });
 
   it('I3: end when the client leaves or the server stops, and are counted as disconnected', async () => {

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../../src/clock.js';
 import { readConfig } from '../../src/config.js';
 import type { Event } from '../../src/event/event.js';
 import type { Log } from '../../src/observe/log.js';
+import { createLog } from '../../src/observe/pino-log.js';
 import { Phone, type PhoneOptions } from '../../src/replay/phone.js';
 import { DEFAULT_FROM } from '../../src/replay/webhook-params.js';
 import { type RunningServer, startServer } from '../../src/server.js';
@@ -46,21 +47,24 @@ export class Stage {
   readonly gemini: ScriptedGemini;
   readonly textModel: ScriptedTextModel;
   readonly folder: string;
-  /** What the server logged as an error. */
+  /** What the server logged as an error, with what only a test may see. */
   readonly errors: string[];
+  /** The lines of its log, as they are written. */
+  readonly log: string[];
   readonly url: string;
   /** The agent that answers where no other is asked for, by which sessions are kept. */
   readonly app: string;
   readonly #close: () => Promise<void>;
 
   private constructor(
-    parts: Pick<Stage, 'gemini' | 'textModel' | 'folder' | 'errors' | 'url' | 'app'>,
+    parts: Pick<Stage, 'gemini' | 'textModel' | 'folder' | 'errors' | 'log' | 'url' | 'app'>,
     close: () => Promise<void>,
   ) {
     this.gemini = parts.gemini;
     this.textModel = parts.textModel;
     this.folder = parts.folder;
     this.errors = parts.errors;
+    this.log = parts.log;
     this.url = parts.url;
     this.app = parts.app;
     this.#close = close;
@@ -75,11 +79,16 @@ export class Stage {
   ): Promise<Stage> {
     const { gemini, textModel, folder, settings } = await Stage.surroundings(environment);
     const errors: string[] = [];
+    const lines: string[] = [];
+    const written = createLog({ level: 'debug', pretty: false }, { write: (line) => void lines.push(line) });
     const log: Log = {
-      debug() {},
-      info() {},
-      warn() {},
-      error: (fields, message) => errors.push(`${message} ${JSON.stringify(fields)}`),
+      debug: (fields, message) => written.debug(fields, message),
+      info: (fields, message) => written.info(fields, message),
+      warn: (fields, message) => written.warn(fields, message),
+      error: (fields, message) => {
+        errors.push(`${message} ${JSON.stringify(fields)}`);
+        written.error(fields, message);
+      },
     };
     const server: RunningServer = await startServer(readConfig({ ...settings, PORT: '0' }), {
       clock,
@@ -87,7 +96,7 @@ export class Stage {
       ...(own[0] !== undefined && { agents: catalogOf(own[0], own) }),
     });
     const { url, agent: app } = server;
-    return new Stage({ gemini, textModel, folder, errors, url, app }, () => server.close());
+    return new Stage({ gemini, textModel, folder, errors, log: lines, url, app }, () => server.close());
   }
 
   /** The same around a server that runs elsewhere; `close` ends that. */
@@ -98,12 +107,12 @@ export class Stage {
   ): Promise<Stage> {
     const { gemini, textModel, folder, settings } = await Stage.surroundings({});
     const { url, close } = await start(settings);
-    return new Stage({ gemini, textModel, folder, errors: [], url, app: 'support' }, close);
+    return new Stage({ gemini, textModel, folder, errors: [], log: [], url, app: 'support' }, close);
   }
 
   /** The same surroundings, with the server that has taken the place of the first one; `close` is the first stage's. */
-  static at(url: string, { gemini, textModel, folder, errors, app }: Stage): Stage {
-    return new Stage({ gemini, textModel, folder, errors, url, app }, async () => {});
+  static at(url: string, { gemini, textModel, folder, errors, log, app }: Stage): Stage {
+    return new Stage({ gemini, textModel, folder, errors, log, url, app }, async () => {});
   }
 
   private static async surroundings(environment: Readonly<Record<string, string>>) {
@@ -120,6 +129,11 @@ export class Stage {
       ...environment,
     };
     return { gemini, textModel, folder, settings };
+  }
+
+  /** The server alone: what it has written lies there still. */
+  closeServer(): Promise<void> {
+    return this.#close();
   }
 
   async close(): Promise<void> {

@@ -15,7 +15,7 @@ const event = (id: string): Event => ({
 
 describe('the context of a call', () => {
   it('tells who is on the line and how the run is set up, the same in every turn', () => {
-    const runConfig = { maxConcurrentTools: 2 };
+    const runConfig = { maxConcurrentTools: 2, responseModalities: ['AUDIO' as const] };
     const invocation = invocationOf({ runConfig });
     for (let turn = 0; turn < 5; turn += 1) {
       const { ctx } = invocation.scope(signal);
@@ -115,6 +115,7 @@ describe('the context of a call', () => {
   it('tells scopes and secrets of this caller, none apart from not wired', async () => {
     const wired = invocationOf({
       runConfig: {
+        responseModalities: ['AUDIO'],
         userScopes: ({ userId }) => (userId === IDENTITY.userId ? ['refunds'] : []),
         getSecret: (name, { appName }) => (name === 'crm' ? `key of ${appName}` : undefined),
       },

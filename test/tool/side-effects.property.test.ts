@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { NothingDone } from '../../src/agent/tool.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { silentLog } from '../../src/observe/log.js';
+import { RunSecrets } from '../../src/tool/run-secrets.js';
 import { NotBegun, SideEffects, type Deed } from '../../src/tool/side-effects.js';
 import type { Response } from '../../src/tool/tool-result.js';
 import { fuzzed } from '../fuzz/seed.js';
@@ -86,6 +87,7 @@ class World {
       callId: 'c',
       guards: [],
       approvedBy: undefined,
+      secrets: new RunSecrets(),
     };
     this.calls += 1;
     const run = (): Promise<unknown> => {

@@ -4,6 +4,7 @@ import type { ToolContext } from '../../src/agent/tool-context.js';
 import { sleep } from '../../src/clock.js';
 import { silentLog } from '../../src/observe/log.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
+import { RunSecrets } from '../../src/tool/run-secrets.js';
 import { StreamingTools } from '../../src/tool/streaming-tools.js';
 import { STREAMING_STOP_MAX_MS, STREAMING_VALUES_PER_S_MAX } from '../../src/tool-limits.js';
 import {
@@ -599,6 +600,7 @@ describe('a streaming tool at its end', () => {
   it('is not begun behind the end of its run, however the call got so far', async () => {
     const tools = new StreamingTools({
       listener: { update() {}, ended() {}, forget() {}, changed: () => Promise.resolve() },
+      secrets: new RunSecrets(),
       clock: new VirtualClock(),
       log: silentLog,
     });

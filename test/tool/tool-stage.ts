@@ -2,12 +2,7 @@
  * The tools of one run on a clock that stands still, with a ledger and pending calls in memory: what the model sends goes
  * in, and what the model, the events and the log are told is kept in order.
  */
-import {
-  defineAgent,
-  type AgentContext,
-  type AgentDefinition,
-  type RunConfig,
-} from '../../src/agent/agent.js';
+import { defineAgent, type AgentContext, type AgentDefinition } from '../../src/agent/agent.js';
 import { defineTool, type Tool, type ToolDefinition } from '../../src/agent/tool.js';
 import { nextTurn } from '../../src/clock.js';
 import type { EventActions, JsonObject } from '../../src/event/event.js';
@@ -16,6 +11,7 @@ import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import type { SessionKey } from '../../src/store/store.js';
 import type { AgentTools } from '../../src/tool/agent-tools.js';
 import { endCall, stopStreaming } from '../../src/tool/built-in-tools.js';
+import { RunSecrets } from '../../src/tool/run-secrets.js';
 import { Invocation, type InvocationOptions } from '../../src/tool/invocation.js';
 import type { ModelUpdate } from '../../src/tool/model-updates.js';
 import type { PendingDesk } from '../../src/tool/pending-desk.js';
@@ -219,6 +215,7 @@ export class ToolStage {
           history: [],
           callControl: NO_LINE,
           isLive,
+          secrets: new RunSecrets(),
           listener,
           onInvocation() {},
         });
@@ -330,16 +327,18 @@ function storeOf({ ledger, store, readState }: StoreParts): ToolStore {
   };
 }
 
-export function invocationOf(options: Partial<InvocationOptions> & { readonly runConfig?: RunConfig } = {}) {
+export function invocationOf(options: Partial<InvocationOptions> = {}) {
   return new Invocation({
     identity: IDENTITY,
-    runConfig: {},
+    runConfig: { responseModalities: ['AUDIO'] },
+    secrets: new RunSecrets(),
     history: [],
     state: {},
     artifacts: { save: () => Promise.resolve(0), load: () => Promise.resolve(undefined) },
     memory: { remember: () => Promise.resolve(0), relate: () => Promise.resolve(false) },
     callControl: NO_LINE,
     clock: new VirtualClock(),
+    log: new RecordingLog(),
     onFollowUp() {},
     onChanged: () => Promise.resolve(),
     ...options,

@@ -9,8 +9,8 @@ import { NothingDone } from '../../src/agent/tool.js';
 import { type Clock, systemClock } from '../../src/clock.js';
 import { NO_ACTIONS, type Event } from '../../src/event/event.js';
 import {
-  TOOL_ERROR_MAX_CHARS,
   TOOL_WORKER_CALLS_WAITING_MAX,
+  TOOL_WORKER_ERROR_MAX_CHARS,
   TOOL_WORKER_EVENTS_MAX_CHARS,
   TOOL_WORKER_NICENESS,
   TOOL_WORKER_PRINTED_MAX_CHARS,
@@ -46,8 +46,8 @@ const snapshot: WorkerSnapshot = {
   callerVerified: true,
   state: {},
   events: [],
-  runConfig: {},
-  scopes: undefined,
+  runConfig: { responseModalities: ['AUDIO'] },
+  scopes: { error: 'userScopes: the agent’s runConfig has no userScopes' },
 };
 
 function runOf(tool: string, args: object = {}, more: Partial<WorkerRun> = {}): WorkerRun {
@@ -120,7 +120,11 @@ describe('a worker tool', () => {
     const events: Event[] = [
       { id: 'e1', invocationId: 'inv-1', author: 'user', timestamp: 1, actions: NO_ACTIONS },
     ];
-    const runConfig = { maxConcurrentTools: 2, getSecret: () => 'kept here' };
+    const runConfig = {
+      responseModalities: ['AUDIO' as const],
+      maxConcurrentTools: 2,
+      getSecret: () => 'kept here',
+    };
     const full = { ...snapshot, events, runConfig, scopes: ['refund'] };
     const { result } = await tools.run(runOf('look', {}, { snapshot: full }));
     expect(result).toMatchObject({
@@ -131,7 +135,7 @@ describe('a worker tool', () => {
       sessionId: 'CA1',
       callerVerified: true,
       events,
-      runConfig: { maxConcurrentTools: 2 },
+      runConfig: { responseModalities: ['AUDIO'], maxConcurrentTools: 2 },
       scopes: ['refund'],
       isAborted: false,
     });
@@ -186,7 +190,7 @@ describe('a worker tool', () => {
     ['throw', 'the ledger is torn'],
     ['reject', 'the ledger is wet'],
     ['text', 'no error at all'],
-    ['long', 'x'.repeat(TOOL_ERROR_MAX_CHARS)],
+    ['long', 'x'.repeat(TOOL_WORKER_ERROR_MAX_CHARS)],
   ])('fails with the text of what it threw (%s)', async (how, message) => {
     const error: unknown = await tools.run(runOf('fail', { how })).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(Error);

@@ -115,7 +115,7 @@ const fail = defineTool({
     if (how === 'throw') throw new Error('the ledger is torn');
     if (how === 'reject') return Promise.reject(new Error('the ledger is wet'));
     if (how === 'text') return Promise.reject('no error at all');
-    if (how === 'long') throw new Error('x'.repeat(10_000));
+    if (how === 'long') throw new Error('x'.repeat(20_000));
     if (how === 'nothing done') throw new NothingDone('the bank is closed');
     if (how === 'exit') process.exit(3);
     const hoard: number[][] = [];
