@@ -72,7 +72,8 @@ export interface ToolContext extends AgentContext {
   /** Aborted when the call is withdrawn or times out, and when the run is over. */
   readonly signal: AbortSignal;
   /** Read and written by key. `user:` keys are the user's, `app:` keys the app's, `temp:` keys are gone with the run. Changes
-   * are kept with the event that tells the result. */
+   * are kept with the event that tells the result; at the end of a run with the one that says so, and for 20 s behind it by
+   * themselves. Keys have 1 to 256 bytes, what one call changes 512 KiB as JSON together: more throws. */
   readonly state: Record<string, unknown>;
   readonly shared: SharedState;
   readonly memory: MemoryAccess;
@@ -88,7 +89,7 @@ export interface ToolContext extends AgentContext {
   getSecret(name: string): Promise<string | null>;
   /** Text that the agent is told when neither side is speaking: the outcome of work that was only begun. */
   followUp(text: string): void;
-  /** Returns the version, from 0. */
+  /** Returns the version, from 0. Rejects for a name that is not of 1 to 256 bytes, and above 16 MiB. */
   saveArtifact(name: string, bytes: Uint8Array, mimeType: string): Promise<number>;
   /** The newest version without `version`; undefined for one that is not there. */
   loadArtifact(name: string, version?: number): Promise<LoadedArtifact | undefined>;

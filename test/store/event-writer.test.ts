@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { StoreError } from '../../src/errors.js';
+import type { Event, JsonObject } from '../../src/event/event.js';
 import {
+  EVENT_MAX_BYTES,
   STORE_BATCH_MAX_EVENTS,
   STORE_CLOSE_MAX_MS,
+  STORE_NAME_MAX_BYTES,
   STORE_PATIENCE_MS,
   STORE_QUEUE_MAX_BYTES,
   STORE_QUEUE_MAX_EVENTS,
@@ -13,7 +16,7 @@ import { EventWriter, type LostWrite } from '../../src/store/event-writer.js';
 import type { PreparedEvent } from '../../src/store/prepared-event.js';
 import type { AppendOutcome, SessionKey } from '../../src/store/store.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
-import { KeptLog, sessionKey, userEvent } from './store-fixture.js';
+import { changeEvent, KeptLog, sessionKey, userEvent } from './store-fixture.js';
 
 const unusable = new StoreError('store_unusable', 'the database does not let this user do that');
 const away = new StoreError('store_failed', 'the database server cannot be reached (ECONNREFUSED)');
@@ -382,5 +385,42 @@ describe('the event writer', () => {
     await settle();
     expect(lost).toHaveLength(3);
     expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('an event whose change cannot be stored', () => {
+  const answer = (stateDelta: JsonObject): Event => ({
+    ...changeEvent('e1', stateDelta),
+    content: { role: 'user', parts: [{ functionResponse: { name: 'pay', response: { ok: 1 } } }] },
+  });
+  test.each([
+    ['a key that is too long', { ['x'.repeat(STORE_NAME_MAX_BYTES + 1)]: 1 }],
+    ['a key with NUL', { 'a\0b': 1 }],
+    ['a value that is too large', { big: 'x'.repeat(EVENT_MAX_BYTES) }],
+  ])('is stored without it, and the log says so: %s', async (_what, stateDelta) => {
+    const log = new KeptLog();
+    const bodies: PreparedEvent[] = [];
+    const lost: LostWrite[] = [];
+    const writer = new EventWriter({
+      store: {
+        createSession: () => Promise.resolve(true),
+        appendPrepared: (batch) => {
+          bodies.push(...batch);
+          return Promise.resolve(batch.map(() => ({ stored: true, seq: 1 }) as const));
+        },
+      },
+      clock: new VirtualClock(),
+      log,
+    });
+    writer.watchLosses((loss) => lost.push(loss));
+    expect(await writer.append(sessionKey('s'), answer(stateDelta))).toEqual({ stored: true, seq: 1 });
+    expect(bodies.map(({ body }) => JSON.parse(body) as Event)).toEqual([answer({})]);
+    expect(bodies[0]?.changes).toEqual([]);
+    expect(lost).toEqual([]);
+    expect(log.lines.filter(({ message }) => message.includes('without what it changes'))).toHaveLength(1);
+    // One that says nothing else is lost, and told as that.
+    const { content: _content, ...bare } = answer(stateDelta);
+    expect(await writer.append(sessionKey('s'), { ...bare, id: 'e2' })).toMatchObject({ stored: false });
+    expect(lost).toMatchObject([{ eventId: 'e2' }]);
   });
 });

@@ -2,11 +2,13 @@
  * What every store does with function calls that wait for a person or for slow work.
  */
 import { describe, expect, test } from 'vitest';
+import type { Event } from '../../src/event/event.js';
+import { prepareEvent } from '../../src/store/prepared-event.js';
 import type { PendingCall } from '../../src/store/pending-calls.js';
 import type { Store } from '../../src/store/store.js';
 import { PENDING_CALLS_MAX } from '../../src/tool-limits.js';
 import type { ContractRig } from './contract-rig.js';
-import { errorOf, sessionKey } from './store-fixture.js';
+import { changeEvent, errorOf, sessionKey, userEvent } from './store-fixture.js';
 
 const KEY = sessionKey('CA1');
 
@@ -191,6 +193,36 @@ export function pendingCallContract(rig: ContractRig): void {
       expect((await store.listPendingCalls({ after: page.next ?? '' })).items).toEqual(left);
       expect((await errorOf(store.listPendingCalls({ after: 'x' }))).code).toBe('store_refused');
       expect((await errorOf(store.listPendingCalls({ limit: 0 }))).code).toBe('store_refused');
+    });
+
+    test('are settled by the event of their result, in one commit, and told by it once', async () => {
+      const store = await rig.withSession(KEY);
+      for (const id of ['p1', 'p2', 'p3']) await store.addPendingCall(callOf(id));
+      await store.decidePendingCall('p1', { decision: 'approve' });
+      const result = (id: string, name = 'process_refund'): Event => ({
+        ...changeEvent(id, { told: id }),
+        content: { role: 'user', parts: [{ functionResponse: { id: 'c1', name, response: { ok: 1 } } }] },
+      });
+      // Another server carries it out, too, as after a crash: its word comes second.
+      const other = await rig.open();
+      expect(await store.appendEvent(KEY, result('p1'))).toBe(1);
+      expect(await errorOf(other.appendEvent(KEY, result('p1', 'again')))).toMatchObject({
+        code: 'store_conflict',
+      });
+      expect(await other.listDecidedCalls()).toEqual([]);
+      expect(await other.settlePendingCall('p1')).toBe(false);
+      // Nobody decides any more on what has a result.
+      await store.appendPrepared([prepareEvent(KEY, userEvent('e1')), prepareEvent(KEY, result('p2'))]);
+      expect(await other.decidePendingCall('p2', { decision: 'deny' })).toEqual({ kind: 'repeat' });
+      // What is settled before is told all the same; what is no result settles nothing, and neither does what is not stored.
+      expect(await store.settlePendingCall('p3')).toBe(true);
+      expect(await store.appendEvent(KEY, result('p3'))).toBe(4);
+      await store.addPendingCall(callOf('p4'));
+      await store.appendEvent(KEY, userEvent('p4'));
+      expect(await errorOf(store.appendEvent(KEY, result('p4')))).toMatchObject({ code: 'store_conflict' });
+      expect(await store.findPendingCall('p4')).toEqual({ id: 'p4', isSettled: false });
+      const { state } = (await store.getSession(KEY)) ?? {};
+      expect(state).toEqual({ told: 'p3' });
     });
 
     test('go with their session, whatever deletes it', async () => {

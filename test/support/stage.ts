@@ -223,7 +223,8 @@ export class Stage {
   }
 }
 
-function catalogOf(answers: Agent, all: readonly Agent[]): AgentCatalog {
+/** The agents of a test, as a server knows them. */
+export function catalogOf(answers: Agent, all: readonly Agent[]): AgentCatalog {
   const named = (name: string): Agent | undefined => all.find((agent) => agent.name === name);
   return {
     default: answers,

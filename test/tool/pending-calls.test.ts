@@ -195,3 +195,98 @@ describe('a long-running call', () => {
     await stage.close();
   });
 });
+
+describe('a call whose end the store does not take', () => {
+  const deny = { decision: 'deny' } as const;
+
+  it('A20: is told with its result, which settles it, and nobody denies it behind that', async () => {
+    for (const isOver of [false, true]) {
+      const work = deferred();
+      const stage = new ToolStage({
+        tools: [tool('bake', { longRunning: true, execute: () => work.promise })],
+      });
+      const id = await stage.ask('bake');
+      const { onlyId } = stage.store;
+      const settle = stage.store.settlePendingCall.bind(stage.store);
+      stage.store.settlePendingCall = () => Promise.reject(new Error('the store is away'));
+      // The event of the result waits for the store, too.
+      const tell = stage.store.tell.bind(stage.store);
+      let isStored = false;
+      stage.store.tell = () => (isStored ? false : (isStored = true));
+      if (isOver) await stage.close();
+      work.resolve({ ok: 1 });
+      await settled();
+      stage.store.settlePendingCall = settle;
+      expect((await stage.desk.decide(onlyId, deny)).kind).toBe('repeat');
+      await settled();
+      tell(onlyId);
+      const results = [
+        ...stage.host.of('responded').filter((one) => one.id === id && !one.isPending),
+        ...stage.late,
+      ].map(({ response }) => response);
+      // Behind the hang-up its result counts, and its abort does not.
+      expect(results).toEqual([{ ok: 1 }]);
+      expect(stage.host.texts.join()).not.toContain('denied');
+      await stage.close();
+    }
+  });
+
+  it('A20: that was told as not kept cannot be decided on, whatever the store has of it', async () => {
+    const { runs, execute } = counting();
+    const stage = new ToolStage({ tools: [tool('send', { execute, approval: true })] });
+    const add = stage.store.addPendingCall.bind(stage.store);
+    stage.store.addPendingCall = async (call) => {
+      await add(call);
+      throw new Error('the connection broke at the commit');
+    };
+    const id = await stage.ask('send');
+    expect(String(stage.host.answerTo(id)?.['error'])).toMatch(/send was refused/);
+    expect((await stage.desk.decide(stage.store.onlyId, { decision: 'approve' })).kind).toBe('repeat');
+    await settled();
+    expect(runs).toEqual([]);
+    await stage.close();
+  });
+
+  it('A20: tells what it has changed though another server tells its result', async () => {
+    const work = deferred();
+    const bake = tool('bake', {
+      longRunning: true,
+      async execute(_args, { state }) {
+        state['oven'] = 'on';
+        await work.promise;
+        state['oven'] = 'off';
+        return { ok: 1 };
+      },
+    });
+    const stage = new ToolStage({ tools: [bake] });
+    await stage.ask('bake');
+    await stage.store.settlePendingCall(stage.store.onlyId);
+    work.resolve(undefined);
+    await settled();
+    expect(stage.changesTold.map(({ stateDelta }) => stateDelta)).toContainEqual({ oven: 'off' });
+    await stage.close();
+  });
+});
+
+describe('what is told of a call that the ledger guards', () => {
+  it('A20: is told once, whenever the process dies', async () => {
+    const store = new MemoryPendingCalls();
+    const ledger = new MemoryLedger();
+    const { runs, execute } = counting({ paid: 1 });
+    const tools = [tool('pay', { approval: true, sideEffect: { key: () => 'k' }, execute })];
+    const first = new ToolStage({ store, ledger, tools });
+    await first.ask('pay');
+    const id = store.onlyId;
+    await first.close();
+    const settle = store.settlePendingCall.bind(store);
+    store.settlePendingCall = () => new Promise(() => {});
+    await first.desk.decide(id, { decision: 'approve' });
+    await settled();
+    store.settlePendingCall = settle;
+    const next = new ToolStage({ store, ledger, tools });
+    await next.desk.resume();
+    await settled();
+    expect(runs).toHaveLength(1);
+    expect([...first.late, ...next.late].map(({ response }) => response)).toEqual([{ paid: 1 }]);
+  });
+});
