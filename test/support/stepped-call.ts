@@ -91,6 +91,14 @@ export class SteppedCall {
     }
   }
 
+  /** Time goes on until something is there that other sockets and the store have a part in. */
+  async passUntil(isTrue: () => boolean): Promise<void> {
+    while (!isTrue()) {
+      await this.pass(FRAME_MS);
+      await pause(1);
+    }
+  }
+
   /** One frame, and what follows from it, for a model that gets no sound meanwhile. */
   async step(): Promise<void> {
     this.clock.advance(FRAME_MS);
