@@ -123,9 +123,9 @@ export class SteppedCall {
 
   /** What waits for the clock and what waits for a socket, until both are done. */
   async #goOnUntil(work: Promise<unknown>): Promise<void> {
-    let isDone = false;
-    const done = work.finally(() => (isDone = true));
-    while (!isDone) {
+    const progress = { isDone: false };
+    const done = work.finally(() => (progress.isDone = true));
+    while (!progress.isDone) {
       this.clock.advance(FRAME_MS);
       await pause(1);
     }
