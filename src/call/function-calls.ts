@@ -182,10 +182,10 @@ export class FunctionCalls {
       callControl,
       isLive: true,
       listener,
-      onInvocation: (invocation) =>
+      listen: (hear) =>
         run.stream.listen((item) => {
-          if (item.type === 'event') invocation.hear(item.event);
-          else if (item.type === 'sealed' && item.event !== undefined) invocation.hear(item.event);
+          if (item.type === 'event') hear(item.event);
+          else if (item.type === 'sealed' && item.event !== undefined) hear(item.event);
         }),
     });
   }

@@ -48,10 +48,10 @@ export class TextTools {
           callControl: NO_LINE,
           isLive: false,
           listener,
-          onInvocation: (invocation) =>
+          listen: (hear) =>
             events.stream.listen((item) => {
               const event = item.type === 'event' || item.type === 'sealed' ? item.event : undefined;
-              if (event !== undefined) invocation.hear(event);
+              if (event !== undefined) hear(event);
             }),
         }),
       autoExecute: agent.runConfig?.autoExecuteTools ?? true,

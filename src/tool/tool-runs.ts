@@ -12,7 +12,7 @@ import type { Ledger } from '../store/ledger.js';
 import type { Memory } from '../store/memory.js';
 import type { DecidedCall, PendingCall, PendingCalls } from '../store/pending-calls.js';
 import type { SessionKey, Store } from '../store/store.js';
-import { RECALL_MAX_MS, SESSION_READ_MAX_MS, TOOLS_CONCURRENT } from '../tool-limits.js';
+import { CONTEXT_EVENTS_MAX, RECALL_MAX_MS, SESSION_READ_MAX_MS, TOOLS_CONCURRENT } from '../tool-limits.js';
 import { AgentTools } from './agent-tools.js';
 import type { BuiltInTool } from './built-in-tools.js';
 import { outcomeOfDecision } from './decided-call.js';
@@ -51,8 +51,8 @@ export interface RunTools {
   readonly callControl: ToolCallControl;
   readonly isLive: boolean;
   readonly listener: WorkListener;
-  /** Told of each event of the run that is no fragment. */
-  readonly onInvocation: (invocation: Invocation) => void;
+  /** Tells each event of the run that is no fragment, from now on. */
+  readonly listen: (hear: (event: Event) => void) => void;
 }
 
 export class ToolRuns {
@@ -112,8 +112,7 @@ export class ToolRuns {
       callControl: run.callControl,
       onFollowUp: (text) => listener.update({ text, interrupts: false }),
     });
-    // Whoever needs it hears of the failure; nobody may.
-    invocation.then(run.onInvocation, () => {});
+    hearFromTheStart(run, invocation);
     const tools = new AgentTools({
       agent,
       builtIn: run.builtIn,
@@ -211,4 +210,22 @@ function artifactsOf(store: ToolStore | undefined, session: SessionKey): Artifac
     },
     load: async (name, version) => store?.loadArtifact(session, name, version),
   };
+}
+
+/** What happens in a run while its state is being read is part of what its tools see. */
+function hearFromTheStart({ listen }: RunTools, invocation: Promise<Invocation>): void {
+  const early: Event[] = [];
+  let hear = (event: Event): void => {
+    if (early.length === CONTEXT_EVENTS_MAX) early.shift();
+    early.push(event);
+  };
+  listen((event) => hear(event));
+  // Whoever needs it hears of the failure; nobody may.
+  invocation.then(
+    (begun) => {
+      for (const event of early.splice(0)) begun.hear(event);
+      hear = (event) => begun.hear(event);
+    },
+    () => (hear = () => {}),
+  );
 }

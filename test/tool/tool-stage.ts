@@ -208,7 +208,7 @@ export class ToolStage {
           callControl: NO_LINE,
           isLive,
           listener,
-          onInvocation() {},
+          listen() {},
         });
         return tools;
       },
