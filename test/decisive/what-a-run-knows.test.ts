@@ -53,16 +53,23 @@ describe('D2: the events of a session', () => {
     expect(new Set(seen.map(({ invocationId }) => invocationId)).size).toBe(3);
     expect(first!.lines).toEqual(['user: One.', 'call c1']);
     expect(second!.lines).toEqual([
-      ...['user: One.', 'call c1', 'response c1', 'desk: I have looked.'],
-      ...['user: Two.', 'call c3'],
+      'user: One.',
+      'call c1',
+      'response c1',
+      'desk: I have looked.',
+      'user: Two.',
+      'call c3',
     ]);
     const stored = (await stage.events('long')).map(({ id }) => id);
     // Of the third run, the result and the answer came later.
     expect(third!.ids).toEqual(stored.slice(0, -2));
     expect(third!.ids.slice(-5)).toEqual(stored.slice(-7, -2));
     expect(third!.lines.slice(-5)).toEqual([
-      ...['call c3', 'response c3', 'desk: I have looked.'],
-      ...['user: Three.', 'call c5'],
+      'call c3',
+      'response c3',
+      'desk: I have looked.',
+      'user: Three.',
+      'call c5',
     ]);
   });
 
