@@ -10,11 +10,10 @@ import type { Event } from './event/event.js';
 import { RunEvents } from './event/run-events.js';
 import type { Log } from './observe/log.js';
 import type { EventWriter } from './store/event-writer.js';
-import type { PendingCall } from './store/pending-calls.js';
 import type { Store } from './store/store.js';
 import { END_CALL, STOP_STREAMING } from './tool/built-in-tools.js';
 import { runInWorker } from './tool/run-in-worker.js';
-import { ToolRuns, type ToolRunsOptions } from './tool/tool-runs.js';
+import { type RunRef, ToolRuns, type ToolRunsOptions } from './tool/tool-runs.js';
 import { WorkerTools } from './tool/worker-tools.js';
 
 export interface ServerToolsOptions {
@@ -37,7 +36,7 @@ export function createServerTools({ agents, keeping, clock, log }: ServerToolsOp
     store: keeping?.store,
     agentNamed,
     runInWorker: runInWorker(workers, (agent) => agents.modules.get(agent.name)),
-    tellLate: lateTeller(keeping?.writer, { clock, log }),
+    ...lateTellers(keeping?.writer, { clock, log }),
     clock,
     log,
   });
@@ -48,7 +47,7 @@ export function createServerTools({ agents, keeping, clock, log }: ServerToolsOp
       return { ...runs.counts(), workers: threads, workerRuns: running, waitingForWorkers: waiting };
     },
     async close() {
-      await runs.desk.idle();
+      await runs.idle();
       await workers.close();
     },
   };
@@ -60,27 +59,33 @@ export function toolNames(agents: AgentCatalog): string[] {
   return [...new Set([END_CALL, STOP_STREAMING, ...own])];
 }
 
-/** As an event of the run that asked, stored when it resolves. */
-function lateTeller(
+/** What comes behind the end of a run, as an event of that run, stored when it resolves. */
+function lateTellers(
   writer: Pick<EventWriter, 'append'> | undefined,
   { clock, log }: Pick<ServerToolsOptions, 'clock' | 'log'>,
-): ToolRunsOptions['tellLate'] {
-  return async (call: PendingCall, response, actions) => {
-    const stored: Promise<unknown>[] = [];
+): Pick<ToolRunsOptions, 'tellLate' | 'tellChanged'> {
+  const tell = async (run: RunRef, say: (events: RunEvents) => void): Promise<void> => {
+    const stored: Promise<void>[] = [];
     const events = new RunEvents({
-      invocationId: call.invocationId,
-      agentName: call.session.appName,
+      invocationId: run.invocationId,
+      agentName: run.session.appName,
       clock,
-      onFault: (error) => log.error({ cause: errorText(error) }, 'a late result could not be told'),
+      onFault: (error) => log.error({ cause: errorText(error) }, 'something late could not be told'),
     });
+    const store = async (event: Event): Promise<void> => {
+      const outcome = await writer?.append(run.session, event);
+      // Another event with this id has told it already.
+      if (outcome?.stored === false && outcome.error.code !== 'store_conflict') throw outcome.error;
+    };
     events.stream.listen((item) => {
       if (item.type === 'event') stored.push(store(item.event));
     });
-    const store = async (event: Event): Promise<void> => {
-      const outcome = await writer?.append(call.session, event);
-      if (outcome?.stored === false) throw outcome.error;
-    };
-    events.responded([response], { actions });
+    say(events);
     await Promise.all(stored);
+  };
+  return {
+    tellLate: (call, response, actions) =>
+      tell(call, (events) => events.responded([response], { actions, eventId: call.id })),
+    tellChanged: (run, actions) => tell(run, (events) => events.changed(actions)),
   };
 }

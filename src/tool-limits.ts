@@ -2,6 +2,7 @@
  * The bounds of tools, guards and what they tell the model. As in `limits.ts`: each with its unit and its reason.
  */
 import assert from 'node:assert/strict';
+import { EVENT_MAX_BYTES } from './limits.js';
 
 /** Of one agent. A model that is offered more chooses badly. */
 export const TOOLS_MAX = 128;
@@ -40,8 +41,11 @@ export const TOOL_ERROR_MAX_CHARS = 500;
 /** How long a streaming tool may take to end once it was stopped; ADK gives it the same second. */
 export const STREAMING_STOP_MAX_MS = 1_000;
 
-/** Of one value of a streaming tool, as text. */
+/** Of one value of a streaming tool, or of a follow-up, as text. */
 export const UPDATE_MAX_CHARS = 4_000;
+
+/** Values that are asked of a streaming tool in one second; it goes on in the next. Each may be an event, and a line of a recording. */
+export const STREAMING_VALUES_PER_S_MAX = 20;
 
 /** Of the caller's sound that a model could not take during a call: what it gets afterwards. */
 export const HELD_SOUND_MAX_MS = 1_000;
@@ -58,7 +62,8 @@ export const HANDOFF_RING_SECONDS = 20;
 /** When a tool ends the conversation, what is being said is heard for this long at most. */
 export const FAREWELL_CAP_MS = 3_000;
 
-/** What waits for a pause: one of each streaming tool, and follow-ups of others. The oldest goes. */
+/** What waits for a pause: one of each streaming tool, and follow-ups of others. The oldest value of a streaming tool goes
+ * first, since a newer one follows; then the oldest. */
 export const UPDATES_WAITING_MAX = 32;
 
 /** After the model was given results it speaks to them: for so long its message stays open, so that the words on both sides of
@@ -67,6 +72,9 @@ export const TOOL_FOLLOW_UP_MAX_MS = 4_000;
 
 /** Silence of both sides before the model is told something nobody asked for. */
 export const UPDATE_PAUSE_MS = 400;
+
+/** Between two updates that interrupt: the caller has to hear something of the first. */
+export const UPDATE_INTERRUPTS_MIN_MS = 1_000;
 
 /** After an update was told the next one waits for its answer, and this long at most. */
 export const UPDATE_ANSWER_MAX_MS = 8_000;
@@ -87,8 +95,19 @@ export const SHARED_KEYS_MAX = 1_024;
 export const SHARED_WAIT_MS = 30_000;
 export const SHARED_WAIT_MAX_MS = 300_000;
 
-/** Of a key of state; the store bounds it in bytes, too. */
-export const STATE_KEY_MAX_CHARS = 200;
+/** What one call changes of state, keys and values as JSON, and names of artifacts: it stands in the event of the call's
+ * result, which must fit into the store. A document is an artifact. */
+export const CHANGES_MAX_BYTES = 512 * 1024;
+
+/** So long behind the end of its run a handler that is not told to stop in another way may still change state. A minute
+ * later nobody expects it, and the user's next call may have begun. */
+export const LATE_CHANGES_MAX_MS = 20_000;
+
+/** A server that stops waits so long for generators that are being stopped, and for what they changed to be handed to the store. */
+export const TOOLS_LEAVE_MAX_MS = 2_000;
+
+/** Pending calls on which nobody may decide in this process any more, although the store could not be told. */
+export const SHUT_CALLS_MAX = 4_096;
 
 /** Events that a tool sees: those of the run and the newest before it. */
 export const CONTEXT_EVENTS_MAX = 1_000;
@@ -145,4 +164,9 @@ export const LEDGER_PAGE_MAX = 200;
 assert(GUARD_TIMEOUT_MS < TOOL_TIMEOUT_MS, 'a guard decides before a handler gives up');
 assert(TOOL_WORKER_TAKE_MAX_MS < TOOL_TIMEOUT_MS, 'a held worker is replaced before its next call gives up');
 assert(TOOL_FOLLOW_UP_MAX_MS < UPDATE_ANSWER_MAX_MS, 'an update never waits for a message that is over');
+assert(
+  CHANGES_MAX_BYTES + 4 * TOOL_RESULT_MAX_CHARS < EVENT_MAX_BYTES,
+  'a result and its changes are one event',
+);
+assert(STREAMING_STOP_MAX_MS < TOOLS_LEAVE_MAX_MS, 'what a generator does when it is stopped is waited for');
 assert(MEMORY_RECALLED_MAX <= MEMORY_FACTS_MAX, 'what is recalled was kept');

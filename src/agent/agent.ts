@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { ConfigError } from '../errors.js';
 import { GUARD_TIMEOUT_MAX_MS, PLUGINS_MAX, TOOLS_CONCURRENT_MAX, TOOLS_MAX } from '../tool-limits.js';
+import { boundCopy } from './bound-copy.js';
 import { deepFreeze } from './deep-freeze.js';
 import { named } from './definition-name.js';
 import { type AfterToolCallback, type BeforeToolCallback, isPlugin, type Plugin } from './plugin.js';
@@ -159,7 +160,7 @@ export function defineAgent(definition: AgentDefinition): Agent {
     const why = `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`.trim();
     throw new ConfigError('agent_invalid', `${named('agent', given)}: ${why}`);
   }
-  const frozen = { ...definition, [AGENT]: true as const };
+  const frozen = { ...boundCopy(definition, Object.keys(schema.shape)), [AGENT]: true as const };
   if (definition.runConfig !== undefined) deepFreeze(definition.runConfig);
   return Object.freeze(frozen);
 }

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { ConfigError } from '../errors.js';
 import type { Event, JsonObject } from '../event/event.js';
+import { boundCopy } from './bound-copy.js';
 import { named } from './definition-name.js';
 import type { ToolContext } from './tool-context.js';
 
@@ -64,7 +65,7 @@ export function definePlugin(definition: PluginDefinition): Plugin {
     const why = `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`.trim();
     throw new ConfigError('agent_invalid', `${named('plugin', given)}: ${why}`);
   }
-  return Object.freeze({ ...definition, [PLUGIN]: true as const });
+  return Object.freeze({ ...boundCopy(definition, Object.keys(schema.shape)), [PLUGIN]: true as const });
 }
 
 /** Whether a value came from `definePlugin`, of whichever copy of the package. */

@@ -64,6 +64,7 @@ formats.default(ajv);
 
 function byJsonSchema(parameters: JsonSchema): ToolSchema {
   if (parameters['type'] !== 'object') throw new Error('must have the type "object"');
+  if ('$async' in parameters) throw new Error('must not have $async: what a call may pass is known at once');
   const schema: Record<string, unknown> = structuredClone(parameters);
   // No model takes it, and the validator knows one dialect only.
   delete schema['$schema'];

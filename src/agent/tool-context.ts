@@ -54,7 +54,8 @@ export interface MemoryAccess {
 }
 
 export interface ToolContext extends AgentContext {
-  /** Committed events of the session, then those of this run, oldest first; the newest of a long session. */
+  /** Committed events of the session, then those of this run, oldest first; the newest of a long session. The last one is
+   * `partial` while the caller is saying it. */
   readonly events: readonly Event[];
   readonly runConfig: RunConfig;
   /** Aborted when the call is withdrawn or times out, and when the run is over. */

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { AppError, ConfigError } from '../errors.js';
 import type { JsonObject } from '../event/event.js';
 import { TOOL_TIMEOUT_MAX_MS, TOOL_TIMEOUT_MS } from '../tool-limits.js';
+import { bound, boundCopy } from './bound-copy.js';
 import { named } from './definition-name.js';
 import { type ArgumentReader, argumentReader, type JsonSchema } from './tool-arguments.js';
 import type { ToolContext } from './tool-context.js';
@@ -156,15 +157,17 @@ export function defineTool<const Parameters extends ToolParameters = JsonSchema>
     description: checked.description,
     parametersJsonSchema,
     readArguments,
-    execute: checked.execute as Tool['execute'],
+    execute: bound(checked.execute, definition) as Tool['execute'],
     kind,
     input: checked.inputStream === 'image' ? 'image' : checked.inputStream === true ? 'sound' : undefined,
     interrupts: checked.interrupts ?? false,
     trusted,
     worker,
     timeoutMs: checked.timeoutMs ?? TOOL_TIMEOUT_MS,
-    sideEffect: checked.sideEffect as Tool['sideEffect'],
-    approval: typeof approval === 'function' ? approval : () => approval,
+    sideEffect:
+      definition.sideEffect &&
+      (boundCopy(definition.sideEffect, ['key', 'amount']) as NonNullable<Tool['sideEffect']>),
+    approval: typeof approval === 'function' ? bound(approval, definition) : () => approval,
   });
 }
 

@@ -177,6 +177,7 @@ function makeFunctionCalls(
     run,
     model: () => link.model,
     clock,
+    isLive: () => host.isLive(),
     tap,
     log: deps.log,
     post: (happens) => host.guard(() => host.post({ type: 'toolHappened', run: happens })),

@@ -16,7 +16,12 @@ import { END_CALL, endCall, stopStreaming } from '../tool/built-in-tools.js';
 import { ModelUpdates } from '../tool/model-updates.js';
 import { ToolCalls } from '../tool/tool-calls.js';
 import type { ToolWork, WorkListener } from '../tool/tool-work.js';
-import { UPDATE_ANSWER_MAX_MS, UPDATE_PAUSE_MS } from '../tool-limits.js';
+import {
+  TOOL_FOLLOW_UP_MAX_MS,
+  UPDATE_ANSWER_MAX_MS,
+  UPDATE_INTERRUPTS_MIN_MS,
+  UPDATE_PAUSE_MS,
+} from '../tool-limits.js';
 import type { CallIdentity } from './call-identity.js';
 import type { OpenTools } from './call-deps.js';
 import type { Conversation } from './conversation.js';
@@ -32,6 +37,8 @@ export interface FunctionCallsOptions {
   readonly run: RunEvents;
   readonly model: () => LiveConnection | undefined;
   readonly clock: CallTime;
+  /** The call is neither beginning nor ending. */
+  readonly isLive: () => boolean;
   readonly tap: CallTap | undefined;
   readonly log: Log;
   /** Runs it as one event of the call's mailbox; what it throws ends the call. */
@@ -50,6 +57,8 @@ export interface FunctionCallsEvents {
   whyNoTransfer(): string | undefined;
 }
 
+const UPDATE_DROPPED = 'too much waits for the model to be told; something was dropped';
+
 export class FunctionCalls {
   readonly #options: FunctionCallsOptions;
   readonly #calls: ToolCalls;
@@ -58,8 +67,8 @@ export class FunctionCalls {
   #wish: 'hangUp' | 'transfer' | undefined;
   /** A message of the model is being handled: what is known at once happens in it. */
   #isDispatching = false;
-  /** The last update that the model was told: until its answer has begun, or its time is over. */
-  #told: { readonly atMs: number; readonly messagesBegun: number } | undefined;
+  /** What the model was given last to speak about: until it has begun to, or its time is over. */
+  #told: { readonly atMs: number; readonly messagesBegun: number; readonly untilMs: number } | undefined;
 
   constructor(options: FunctionCallsOptions) {
     this.#options = options;
@@ -70,7 +79,9 @@ export class FunctionCalls {
         events: run,
         answer: (responses) => this.#answer(responses),
         update: (update) => {
-          this.#updates.add(update);
+          const dropped = this.#updates.add(update);
+          if (dropped !== undefined)
+            log.warn({ callSid: options.identity.callSid, tool: dropped.replaces }, UPDATE_DROPPED);
           this.tellUpdate();
         },
         forgetUpdate: (replaces) => this.#updates.forget(replaces),
@@ -145,18 +156,20 @@ export class FunctionCalls {
     this.#calls.onCallerTurn();
   }
 
-  /** Twice a second, and whenever a pause may have begun: what waits is told if neither side is speaking. */
+  /** Twice a second, and whenever a pause may have begun: what waits is told if neither side is speaking, and nobody is
+   * saying goodbye. */
   tellUpdate(): void {
-    const { conversation, clock, model } = this.#options;
+    const { conversation, model, isLive } = this.#options;
+    if (!isLive()) return;
     if (this.#calls.awaitsAnswer) {
       conversation.noteActivity();
       // A model that waits for the answer takes nothing else until it has it.
       if (model()?.capabilities.toolBehavior !== 'NON_BLOCKING') return;
     }
     if (this.#updates.size === 0 || model() === undefined) return;
-    const update = this.#updates.take(this.#isPause());
+    const update = this.#updates.take(this.#isPause(), this.#mayInterrupt());
     if (update === undefined) return;
-    this.#told = { atMs: clock.nowMs(), messagesBegun: conversation.messagesBegun };
+    this.#given(UPDATE_ANSWER_MAX_MS);
     if (update.interrupts) conversation.giveWay();
     conversation.ask(toldByTool(update.text));
   }
@@ -182,11 +195,7 @@ export class FunctionCalls {
       callControl,
       isLive: true,
       listener,
-      listen: (hear) =>
-        run.stream.listen((item) => {
-          if (item.type === 'event') hear(item.event);
-          else if (item.type === 'sealed' && item.event !== undefined) hear(item.event);
-        }),
+      listen: (hear) => run.stream.listen(hear),
     });
   }
 
@@ -222,11 +231,20 @@ export class FunctionCalls {
     const isScheduled = model()?.capabilities.responseScheduling === true;
     const told = responses.map((one, index) => ({
       ...one,
-      ...(index === 0 && note !== undefined && { response: { ...one.response, note } }),
+      ...(index === 0 && note !== undefined && { response: withNote(one.response, note) }),
       ...(isScheduled && this.#isSaid(one) && { scheduling: 'SILENT' as const }),
     }));
     conversation.onAnswered();
     model()?.sendToolResponse(told);
+    // Nothing else is said to it before it has spoken to a result.
+    if (told.some((one) => one.scheduling === undefined && this.#isSpokenTo(one.name)))
+      this.#given(TOOL_FOLLOW_UP_MAX_MS);
+  }
+
+  #given(waitMs: number): void {
+    const { clock, conversation } = this.#options;
+    const atMs = clock.nowMs();
+    this.#told = { atMs, messagesBegun: conversation.messagesBegun, untilMs: atMs + waitMs };
   }
 
   /** The goodbye has been said, so that a word about the result would be a second one. */
@@ -258,14 +276,26 @@ export class FunctionCalls {
     else if (wish === 'transfer') events.onAgentTransfers();
   }
 
+  #mayInterrupt(): boolean {
+    const sinceMs = this.#options.clock.nowMs() - (this.#told?.atMs ?? -Infinity);
+    return sinceMs >= UPDATE_INTERRUPTS_MIN_MS;
+  }
+
   #isPause(): boolean {
     const { conversation, clock } = this.#options;
     const nowMs = clock.nowMs();
     if (this.#told !== undefined) {
       const isAnswered = conversation.messagesBegun > this.#told.messagesBegun;
-      if (!isAnswered && nowMs - this.#told.atMs < UPDATE_ANSWER_MAX_MS) return false;
+      if (!isAnswered && nowMs < this.#told.untilMs) return false;
       this.#told = undefined;
     }
     return conversation.turn === 'listening' && nowMs - conversation.spokenAtMs() >= UPDATE_PAUSE_MS;
   }
+}
+
+/** Under a key that the tool's own result does not have. */
+function withNote(response: FunctionResponse['response'], note: string): FunctionResponse['response'] {
+  let key = 'note';
+  while (key in response) key = `_${key}`;
+  return { ...response, [key]: note };
 }

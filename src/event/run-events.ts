@@ -41,6 +41,8 @@ export interface RespondedOptions {
   readonly actions?: EventActions;
   /** Another response of the same calls follows. */
   readonly isPending?: boolean;
+  /** Where the event must have this id, so that it is told once. */
+  readonly eventId?: string | undefined;
 }
 
 export class RunEvents {
@@ -103,7 +105,7 @@ export class RunEvents {
 
   responded(
     functionResponses: readonly FunctionResponse[],
-    { actions = NO_ACTIONS, isPending = false }: RespondedOptions = {},
+    { actions = NO_ACTIONS, isPending = false, eventId }: RespondedOptions = {},
   ): void {
     const parts = functionResponses.map((functionResponse) => ({ functionResponse }));
     const longRunningToolIds = isPending ? functionResponses.flatMap(({ id }) => id ?? []) : [];
@@ -112,6 +114,7 @@ export class RunEvents {
       content: { role: 'user', parts },
       actions,
       ...(longRunningToolIds.length > 0 && { longRunningToolIds }),
+      ...(eventId !== undefined && { id: eventId }),
     });
     this.stream.emit({ type: 'event', event });
   }

@@ -220,17 +220,21 @@ export class GeminiMessageReader {
   #readToolCall(toolCall: JsonObject): void {
     const functionCalls: FunctionCall[] = [];
     for (const call of listOf(toolCall['functionCalls'])) {
-      if (isObject(call) && isText(call['id']) && isText(call['name'])) {
-        functionCalls.push({
-          id: call['id'],
-          name: call['name'],
-          args: isObject(call['args']) ? call['args'] : {},
-        });
-      } else {
-        // Without an id there is no answering it: the SDK refuses such a response.
-        this.#reportOddity('function_call_malformed');
-      }
+      const read = functionCall(call);
+      // Without an id there is no answering it: the SDK refuses such a response.
+      if (read === undefined || read.unreadable !== undefined) this.#reportOddity('function_call_malformed');
+      if (read !== undefined) functionCalls.push(read);
     }
     if (functionCalls.length > 0) this.#listener.onToolCall(functionCalls);
   }
+}
+
+/** A model waits for the answer of whatever has an id, so that it gets one in any case. */
+function functionCall(call: unknown): FunctionCall | undefined {
+  if (!isObject(call) || !isText(call['id'])) return undefined;
+  const { id, name, args = null } = call;
+  if (!isText(name)) return { id, name: 'unnamed', args: {}, unreadable: 'The call names no function.' };
+  if (isObject(args)) return { id, name, args };
+  if (args === null) return { id, name, args: {} };
+  return { id, name, args: {}, unreadable: `The arguments of ${name} are no object.` };
 }

@@ -16,6 +16,8 @@ export interface FunctionCall {
   readonly id: string;
   readonly name: string;
   readonly args: Readonly<Record<string, unknown>>;
+  /** What is wrong with it: it has no name, or arguments that are no object. It is answered, and nothing is run. */
+  readonly unreadable?: string;
 }
 
 export interface FunctionResponse {

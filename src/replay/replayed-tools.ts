@@ -52,6 +52,9 @@ export class ReplayedTools {
       onSound: (pcm16k) => work.onSound(pcm16k),
       onImage: (mimeType, image) => work.onImage(mimeType, image),
       counts: () => ({ ...work.counts() }),
+      takeActions: (call) => work.takeActions(call),
+      leave: () => work.leave(),
+      tellLate: (actions) => work.tellLate(actions),
       close: () => work.close(),
     };
   }
@@ -66,7 +69,7 @@ export class ReplayedTools {
       return tell !== undefined;
     }
     if (wants !== undefined) return this.#line?.[wants]().kind === 'accepted';
-    if (forgotten !== undefined) this.#listener?.ended(forgotten, true);
+    if (forgotten !== undefined) this.#listener?.forget(forgotten);
     else if (over !== undefined) this.#listener?.ended(over, false);
     else if (update !== undefined) this.#listener?.update(withoutUndefined(update));
     else if (settled !== undefined && outcome !== undefined) this.#listener?.settled(settled, outcome);

@@ -48,11 +48,7 @@ export class TextTools {
           callControl: NO_LINE,
           isLive: false,
           listener,
-          listen: (hear) =>
-            events.stream.listen((item) => {
-              const event = item.type === 'event' || item.type === 'sealed' ? item.event : undefined;
-              if (event !== undefined) hear(event);
-            }),
+          listen: (hear) => events.stream.listen(hear),
         }),
       autoExecute: agent.runConfig?.autoExecuteTools ?? true,
       autoRespond: agent.runConfig?.autoRespondTools ?? true,

@@ -5,6 +5,7 @@
 import { StoreError } from '../errors.js';
 import type { PreparedEvent } from './prepared-event.js';
 import type { Connection, EventTable } from './schema.js';
+import { settleCalls } from './settled-calls.js';
 import { writeState, type SessionChange } from './state-rows.js';
 import { sessionName } from './session-name.js';
 import type { AppendOutcome, SessionKey } from './store.js';
@@ -44,6 +45,7 @@ export async function appendBatch(
 ): Promise<AppendOutcome[]> {
   const outcomes: AppendOutcome[] = [];
   const rows: EventTable[] = [];
+  const settling: string[] = [];
   const changes: (SessionChange & { readonly at: number })[] = [];
   for (const group of groupsBySession(batch)) {
     const { session } = group;
@@ -60,6 +62,7 @@ export async function appendBatch(
       const seq = lastSeq - members.length + 1 + index;
       outcomes[at] = { stored: true, seq };
       rows.push(eventRow(event, seq, nowMs));
+      if (event.maySettle) settling.push(event.id);
       changes.push(...event.changes.map((change) => ({ ...change, session, at })));
     }
     for (const [at, first] of twins) {
@@ -68,6 +71,7 @@ export async function appendBatch(
     }
   }
   await insertEvents(trx, rows);
+  await settleCalls(trx, settling, nowMs);
   changes.sort((a, b) => a.at - b.at);
   await writeState(trx, changes, nowMs);
   return outcomes;

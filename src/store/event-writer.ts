@@ -23,7 +23,7 @@ import {
   STORE_RETRY_MAX_MS,
 } from '../limits.js';
 import type { Log } from '../observe/log.js';
-import { prepareEvent, stateChanges, type PreparedEvent } from './prepared-event.js';
+import { prepareWhatCanBe, stateChanges, type PreparedEvent } from './prepared-event.js';
 import { sessionName } from './session-name.js';
 import { checkSession } from './stored-name.js';
 import type { AppendOutcome, SessionKey, Store } from './store.js';
@@ -107,7 +107,12 @@ export class EventWriter {
     return this.#take(
       session,
       () => {
-        const prepared = prepareEvent(session, event);
+        const { prepared, refused } = prepareWhatCanBe(session, event);
+        if (refused !== undefined)
+          this.#options.log.error(
+            { errorCode: refused.code, why: refused.message, ...sessionFields(session) },
+            'an event is stored without what it changes',
+          );
         return { session: prepared.session, bytes: prepared.bytes, event: prepared };
       },
       () => event.id,

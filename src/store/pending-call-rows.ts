@@ -144,18 +144,6 @@ export async function decideCall(
   return { kind: 'repeat', ...(known.decision && { decision: known.decision }) };
 }
 
-/** `true` once only. */
-export async function settleCall(trx: Connection, id: string, nowMs: number): Promise<boolean> {
-  const row = await trx
-    .updateTable('pending_call')
-    .set({ settled_at_ms: nowMs })
-    .where('id', '=', id)
-    .where('settled_at_ms', 'is', null)
-    .returning('id')
-    .executeTakeFirst();
-  return row !== undefined;
-}
-
 /** In the order of the decisions. */
 export async function decidedCalls(connection: Connection): Promise<DecidedCall[]> {
   const rows = await connection

@@ -58,7 +58,8 @@ export interface PendingCalls {
     id: string,
     decision: { readonly decision: Decision; readonly by?: string },
   ): Promise<DecideOutcome>;
-  /** The outcome is told and stored: true once only, by whoever came first. */
+  /** Nobody else tells the outcome or decides on it: true once only, for whoever came first. An event with function responses that has
+   * the call's id settles it, too, in the transaction that stores it; as an event is stored once, so is the outcome. */
   settlePendingCall(id: string): Promise<boolean>;
   /** Decided and not settled: what a crash left behind, to be carried out when the server starts. */
   listDecidedCalls(): Promise<readonly DecidedCall[]>;

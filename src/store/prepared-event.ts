@@ -3,7 +3,7 @@
  * while it waits for the database, changes nothing, and its size is known.
  */
 import { errorText, StoreError } from '../errors.js';
-import { eventSchema, type Event, type JsonObject } from '../event/event.js';
+import { eventSchema, type Event, functionResponses, type JsonObject, NO_ACTIONS } from '../event/event.js';
 import { EVENT_MAX_BYTES } from '../limits.js';
 import { withoutTemp } from './state-scopes.js';
 import { checkName, checkSession } from './stored-name.js';
@@ -23,6 +23,8 @@ export interface PreparedEvent {
   /** UTF-8 bytes of `body`. */
   readonly bytes: number;
   readonly changes: readonly StateChange[];
+  /** It may tell what a pending call has come to, which is settled with it: such an event has the call's id. */
+  readonly maySettle: boolean;
 }
 
 /** @throws StoreError `store_refused` */
@@ -52,10 +54,29 @@ export function prepareEvent(session: SessionKey, event: Event): PreparedEvent {
         `an event of ${bytes} bytes is above the bound of ${EVENT_MAX_BYTES}`,
       );
     const changes = stateChanges(event.actions.stateDelta);
-    return { session: { appName, userId, id }, id: event.id, body, bytes, changes };
+    const maySettle = functionResponses(event).length > 0;
+    return { session: { appName, userId, id }, id: event.id, body, bytes, changes, maySettle };
   } catch (error) {
     if (error instanceof StoreError) throw error;
     throw new StoreError('store_refused', `an event is not one that can be stored: ${shapeFault(error)}`);
+  }
+}
+
+/**
+ * As much of an event as can be stored: what was said and what a function answered are not lost for a change that the store
+ * refuses. `refused` is why its changes were left out. @throws StoreError `store_refused` where no more can be left out.
+ */
+export function prepareWhatCanBe(
+  session: SessionKey,
+  event: Event,
+): { readonly prepared: PreparedEvent; readonly refused?: StoreError } {
+  try {
+    return { prepared: prepareEvent(session, event) };
+  } catch (error) {
+    const { stateDelta, artifactDelta } = event.actions;
+    const isMore = Object.keys({ ...stateDelta, ...artifactDelta }).length > 0;
+    if (event.content === undefined || !isMore || !(error instanceof StoreError)) throw error;
+    return { prepared: prepareEvent(session, { ...event, actions: NO_ACTIONS }), refused: error };
   }
 }
 

@@ -29,11 +29,11 @@ import {
   insertPendingCall,
   pageOfPendingCalls,
   pendingRow,
-  settleCall,
 } from './pending-call-rows.js';
 import type { DecidedCall, DecideOutcome, Decision, KnownCall, PendingCall } from './pending-calls.js';
 import type { SessionTable } from './schema.js';
 import { findSession, insertSession, pageOfSessions, summaryOf, touchSession } from './session-rows.js';
+import { settleCalls } from './settled-calls.js';
 import { readState, writeState } from './state-rows.js';
 import { storedJson } from './stored-json.js';
 import { checkFilter, checkMimeType, checkName, checkSession, isName } from './stored-name.js';
@@ -272,7 +272,8 @@ export class SqlStore implements Store {
   }
 
   async settlePendingCall(id: string): Promise<boolean> {
-    return isName(id) && this.#transactions.change((trx) => settleCall(trx, id, this.#nowMs()));
+    if (!isName(id)) return false;
+    return (await this.#transactions.change((trx) => settleCalls(trx, [id], this.#nowMs()))) > 0;
   }
 
   listDecidedCalls(): Promise<readonly DecidedCall[]> {

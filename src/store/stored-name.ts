@@ -1,23 +1,9 @@
 /**
- * Names as both databases hold them: PostgreSQL's text has no NUL, an index entry is bounded, and a lone surrogate has no
- * UTF-8. A name that would come back as another one is refused before it is used.
+ * Names as both databases hold them, by the rules of `src/event/name-fault.ts`. A name that would come back as another one is refused before it is used.
  */
 import { StoreError } from '../errors.js';
-import { isWholeText } from '../input-fault.js';
-import { STORE_NAME_MAX_BYTES } from '../limits.js';
+import { faultOfCharacters, faultOfName } from '../event/name-fault.js';
 import type { SessionKey } from './store.js';
-
-/** What is wrong with a name; undefined for a good one. */
-function faultOfName(name: unknown): string | undefined {
-  if (typeof name !== 'string') return 'is not a string';
-  if (name === '') return 'is empty';
-  if (Buffer.byteLength(name) > STORE_NAME_MAX_BYTES) return `is longer than ${STORE_NAME_MAX_BYTES} bytes`;
-  return faultOfCharacters(name);
-}
-
-function faultOfCharacters(text: string): string | undefined {
-  return isWholeText(text) ? undefined : 'holds a character that cannot be stored';
-}
 
 /** Whether anything can be stored under this name at all. */
 export function isName(name: unknown): boolean {

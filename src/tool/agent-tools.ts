@@ -7,16 +7,18 @@ import type { ToolContext } from '../agent/tool-context.js';
 import type { Tool } from '../agent/tool.js';
 import { type Clock, nextTurn } from '../clock.js';
 import { errorText } from '../errors.js';
+import { type EventActions, NO_ACTIONS } from '../event/event.js';
 import { newId } from '../ids.js';
 import type { FunctionDeclaration } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
 import type { DecidedCall, PendingCall } from '../store/pending-calls.js';
 import type { SessionKey } from '../store/store.js';
 import type { BuiltInTool } from './built-in-tools.js';
+import { hasChanges } from './changes.js';
 import { outcomeOfDecision } from './decided-call.js';
 import { Guards } from './guards.js';
 import { badArguments, Handlers } from './handler.js';
-import { type CallScope, hasChanges, type Invocation } from './invocation.js';
+import type { CallScope, Invocation } from './invocation.js';
 import type { PendingDesk } from './pending-desk.js';
 import { StreamingTools } from './streaming-tools.js';
 import { errorResponse, isError, type Response } from './tool-result.js';
@@ -37,8 +39,10 @@ export interface AgentToolsOptions {
   readonly listener: WorkListener;
   readonly clock: Clock;
   readonly log: Log;
-  /** Nothing of it is left. */
-  readonly onClosed: () => void;
+  /** Stores what changed behind the end of the run. Never rejects. */
+  readonly tellLate: (actions: EventActions) => Promise<void>;
+  /** The run is over; resolves when nothing of it is left. */
+  readonly onClosing: (closed: Promise<void>) => void;
 }
 
 /** One call on its way. */
@@ -59,6 +63,8 @@ interface Attempt {
 interface Waiting {
   readonly pending: PendingCall;
   readonly withdrawn: AbortController;
+  /** Slow work goes on with it. */
+  readonly scope: CallScope;
 }
 
 export class AgentTools implements ToolWork {
@@ -68,6 +74,10 @@ export class AgentTools implements ToolWork {
   readonly #guards: Guards;
   readonly #streaming: StreamingTools;
   readonly #pending = new Map<string, Waiting>();
+  /** Of calls without a result. */
+  readonly #scopes = new Map<WorkCall, CallScope>();
+  /** Once a tool has needed it. */
+  #invocation: Invocation | undefined;
   readonly #over = new AbortController();
 
   constructor(options: AgentToolsOptions) {
@@ -122,8 +132,28 @@ export class AgentTools implements ToolWork {
     });
   }
 
+  takeActions(call: WorkCall): EventActions {
+    return this.#scopes.get(call)?.takeActions() ?? NO_ACTIONS;
+  }
+
+  leave(): readonly EventActions[] {
+    this.#invocation?.over();
+    const slow = [...this.#pending.values()].map(({ scope }) => scope);
+    return [...this.#streaming.scopes, ...slow].map((scope) => scope.takeActions()).filter(hasChanges);
+  }
+
+  tellLate(actions: EventActions): Promise<void> {
+    return this.#options.tellLate(actions);
+  }
+
   /** The run is over. */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    const closed = this.#close();
+    this.#options.onClosing(closed);
+    return closed;
+  }
+
+  async #close(): Promise<void> {
     const reason = new Error('the conversation is over');
     this.#over.abort(reason);
     for (const [id, { withdrawn }] of this.#pending) {
@@ -132,7 +162,6 @@ export class AgentTools implements ToolWork {
     }
     this.#pending.clear();
     await this.#streaming.close();
-    this.#options.onClosed();
   }
 
   get #isClosed(): boolean {
@@ -140,19 +169,35 @@ export class AgentTools implements ToolWork {
   }
 
   async #attempt(attempt: Omit<Attempt, 'scope' | 'invocation'>): Promise<CallOutcome> {
-    const { signal } = attempt.controller;
+    const { call, tool, controller } = attempt;
+    const { signal } = controller;
+    let invocation: Invocation;
     try {
-      const invocation = await withinTime(this.#options.invocation, {
+      invocation = await withinTime(this.#options.invocation, {
         ...this.#options,
         delayMs: undefined,
         signal,
       });
-      // What a handler leaves running behind it lives as long as the run.
-      const scope = invocation.scope(AbortSignal.any([signal, this.#over.signal]));
-      return await this.#guarded({ ...attempt, invocation, scope });
     } catch (error) {
       // The call was withdrawn, or the run is over, while it waited for something; or the session cannot be read.
       return plainOutcome(errorResponse(errorText(error)), false);
+    }
+    this.#invocation = invocation;
+    if (this.#isClosed) invocation.over();
+    // What a handler leaves running behind it lives as long as the run; slow work as long as it takes.
+    const scope = invocation.scope(
+      AbortSignal.any([signal, this.#over.signal]),
+      tool.kind === 'longRunning' ? { lateMaxMs: Infinity } : {},
+    );
+    const begun: Attempt = { ...attempt, invocation, scope };
+    this.#scopes.set(call, scope);
+    try {
+      return await this.#guarded(begun);
+    } catch (error) {
+      // A guard has put something into the arguments that nobody can read.
+      return this.#outcome(begun, errorResponse(errorText(error)), false);
+    } finally {
+      this.#scopes.delete(call);
     }
   }
 
@@ -174,13 +219,13 @@ export class AgentTools implements ToolWork {
   async #run(attempt: Attempt): Promise<CallOutcome> {
     const { tool, args, scope } = attempt;
     const read = tool.readArguments(structuredClone(args));
-    if ('error' in read) return plainOutcome(badArguments(tool.name, read.error), false);
+    if ('error' in read) return this.#outcome(attempt, badArguments(tool.name, read.error), false);
     let needsApproval: boolean;
     try {
       needsApproval = approvalOf(tool, read.args, scope.ctx);
     } catch (error) {
       const why = `its approval rule failed: ${errorText(error)}`;
-      return plainOutcome(errorResponse(`${tool.name} was refused: ${why}`), false);
+      return this.#outcome(attempt, errorResponse(`${tool.name} was refused: ${why}`), false);
     }
     if (tool.kind === 'streaming') return this.#stream(attempt, read.args, needsApproval);
     if (needsApproval) return this.#waitForApproval(attempt);
@@ -197,11 +242,12 @@ export class AgentTools implements ToolWork {
       : isLive
         ? undefined
         : 'it streams, which needs a live conversation';
-    if (why !== undefined) return plainOutcome(errorResponse(`${tool.name} was refused: ${why}.`), false);
+    if (why !== undefined)
+      return this.#outcome(attempt, errorResponse(`${tool.name} was refused: ${why}.`), false);
     const response = this.#streaming.start({
       tool,
       args,
-      scope: (signal, input) => invocation.scope(signal, input),
+      scope: (signal, inputStream) => invocation.scope(signal, { inputStream }),
     });
     const ran = !isError(response);
     return { ...this.#outcome(attempt, response, ran), kind: ran ? 'streaming' : 'done' };
@@ -233,13 +279,19 @@ export class AgentTools implements ToolWork {
   #outcome({ scope }: Attempt, response: Response, ran: boolean): CallOutcome {
     const { endInvocation } = scope.ctx;
     const actions = scope.takeActions();
-    scope.close();
+    // A handler that goes on behind the end of the run may still finish what it keeps; behind a withdrawal, or its time, it may not.
+    if (!this.#isClosed) scope.close();
     return { kind: 'done', response, actions, ran, endInvocation };
+  }
+
+  /** Of a call whose result somebody else tells. */
+  #tellRest(actions: EventActions): void {
+    if (hasChanges(actions)) void this.#options.listener.changed(actions);
   }
 
   async #waitForApproval(attempt: Attempt): Promise<CallOutcome> {
     const pending = await this.#add(attempt, 'approval');
-    if ('error' in pending) return plainOutcome(pending, false);
+    if ('error' in pending) return this.#outcome(attempt, pending, false);
     const message = 'A person has to approve it first. Say so; you will be told the outcome.';
     // What is approved runs with a context of its own.
     return { ...this.#outcome(attempt, { status: 'pending', message }, false), kind: 'pending' };
@@ -247,7 +299,7 @@ export class AgentTools implements ToolWork {
 
   async #runLong(attempt: Attempt): Promise<CallOutcome> {
     const pending = await this.#add(attempt, 'longRunning');
-    if ('error' in pending) return plainOutcome(pending, false);
+    if ('error' in pending) return this.#outcome(attempt, pending, false);
     const actions = attempt.scope.takeActions();
     void this.#finishLong(attempt, pending);
     const message = 'It has been started and takes a while. Go on; you will be told the outcome.';
@@ -261,7 +313,9 @@ export class AgentTools implements ToolWork {
     const finish = async (result: Response, ran: boolean): Promise<void> => {
       // Told even if the run ends meanwhile.
       const response = await this.#after(attempt, result, new AbortController().signal);
-      await this.#settle(pending, this.#outcome(attempt, response, ran));
+      const outcome = this.#outcome(attempt, response, ran);
+      scope.close();
+      await this.#settle(pending, outcome);
     };
     // Of a run that is over: its result counts all the same, an abort does not.
     const onLate = (late: Response): void => {
@@ -272,8 +326,7 @@ export class AgentTools implements ToolWork {
     const { response, ran } = await this.#handle(attempt, onLate);
     if (withdrawn.signal.aborted) return;
     if (!isOpen(response)) return finish(response, ran);
-    const actions = scope.takeActions();
-    if (hasChanges(actions)) this.#options.listener.changed(actions);
+    this.#tellRest(scope.takeActions());
   }
 
   async #settle(pending: PendingCall, outcome: CallOutcome): Promise<void> {
@@ -281,16 +334,18 @@ export class AgentTools implements ToolWork {
     const { id, callId, tool } = pending;
     this.#pending.delete(id);
     try {
-      if (!(await desk.settle(id))) return;
+      if (!(await desk.settle(id))) return this.#tellRest(outcome.actions);
     } catch (error) {
-      log.error({ tool, cause: errorText(error) }, 'a pending call could not be settled');
+      // It has a result all the same. The event that tells it settles the call when the store takes it.
+      log.error({ tool, cause: errorText(error) }, 'a pending call is settled by its result alone');
+      desk.shut(id);
     }
     await this.#tellSettled(pending, { id: callId, name: tool }, outcome);
   }
 
   async #tellSettled(pending: PendingCall, call: CallRef, outcome: CallOutcome): Promise<void> {
     const { desk, listener, log } = this.#options;
-    if (!this.#isClosed) return listener.settled(call, outcome);
+    if (listener.settled(call, outcome, pending.id)) return;
     try {
       await desk.tellLate(pending, outcome);
     } catch (error) {
@@ -305,15 +360,20 @@ export class AgentTools implements ToolWork {
     const isApproval = decided.kind === 'approval';
     this.#pending.delete(decided.id);
     withdrawn.abort(new Error('it was decided elsewhere'));
-    // What the ledger guards may be tried again after a crash; anything else is rather lost than done twice.
-    const mayRepeat = isApproval && tool.sideEffect !== undefined;
-    if (!mayRepeat && !(await desk.settle(decided.id))) return;
+    // What the ledger guards may be tried again after a crash, until the event of its result settles it; anything else is rather
+    // lost than done twice.
+    let isOurs = isApproval && tool.sideEffect !== undefined;
+    try {
+      isOurs ||= await desk.settle(decided.id);
+    } finally {
+      if (!isOurs) this.#tellRest(attempt.scope.takeActions());
+    }
+    if (!isOurs) return;
     // Approved work does not end with the call: a minute later it would be done without it.
     const controller = new AbortController();
-    const scope = isApproval ? invocation.scope(controller.signal) : attempt.scope;
+    const scope = isApproval ? invocation.scope(controller.signal, { lateMaxMs: Infinity }) : attempt.scope;
     const run = { tool, call: decided, guards: this.#guards, handlers, scope, controller };
     await this.#tellSettled(decided, call, await outcomeOfDecision(run));
-    if (mayRepeat) await desk.settle(decided.id);
   }
 
   /** Kept until it is decided; the error is why it is not. */
@@ -333,7 +393,7 @@ export class AgentTools implements ToolWork {
       guards: passed,
       requestedAtMs: clock.wallMs(),
     };
-    this.#pending.set(pending.id, { pending, withdrawn });
+    this.#pending.set(pending.id, { pending, withdrawn, scope: attempt.scope });
     try {
       await desk.add(pending, (decided) => this.#decided(attempt, decided));
       if (!withdrawn.signal.aborted) return pending;
@@ -342,7 +402,9 @@ export class AgentTools implements ToolWork {
       await desk.settle(pending.id);
       return { error: errorText(withdrawn.signal.reason) };
     } catch (error) {
+      // Told as not done, whatever has become of it in the store.
       this.#pending.delete(pending.id);
+      desk.shut(pending.id);
       log.error({ tool: tool.name, cause: errorText(error) }, 'a pending call could not be kept');
       return { error: `${tool.name} was refused: it cannot be kept until it is decided.` };
     }

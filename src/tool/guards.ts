@@ -46,13 +46,15 @@ export class Guards {
   }
 
   async before(call: GuardedCall, signal: AbortSignal): Promise<Verdict> {
+    // Arguments are changed in place: a change that the handler would not see must not be judged by the next guard.
+    Object.freeze(call);
     const passed: string[] = [];
     for (const plugin of this.#plugins) {
       if (plugin.beforeTool === undefined) continue;
       try {
         const value = await this.#wait(() => plugin.beforeTool?.(call), signal);
-        if (value !== undefined && value !== null)
-          return { kind: 'substitute', response: guardResponse(value), by: plugin.name };
+        const response = guardResponse(value);
+        if (response !== undefined) return { kind: 'substitute', response, by: plugin.name };
       } catch (error) {
         return this.#refused(call, plugin.name, error);
       }
@@ -62,8 +64,8 @@ export class Guards {
     if (beforeTool === undefined) return { kind: 'run', passed };
     try {
       const value = await this.#wait(() => beforeTool(call), signal);
-      if (value !== undefined && value !== null)
-        return { kind: 'substitute', response: guardResponse(value), by: CALLBACK };
+      const response = guardResponse(value);
+      if (response !== undefined) return { kind: 'substitute', response, by: CALLBACK };
     } catch (error) {
       return this.#refused(call, CALLBACK, error);
     }
@@ -76,7 +78,8 @@ export class Guards {
       if (plugin.afterTool === undefined) continue;
       try {
         const value = await this.#wait(() => plugin.afterTool?.(seen(call, response)), signal);
-        if (value !== undefined && value !== null) return guardResponse(value);
+        const replaced = guardResponse(value);
+        if (replaced !== undefined) return replaced;
       } catch (error) {
         if (signal.aborted) return response;
         // The tool has run: its own result stands.
@@ -87,7 +90,7 @@ export class Guards {
     if (afterTool === undefined) return response;
     try {
       const value = await this.#wait(() => afterTool(seen(call, response)), signal);
-      return value === undefined || value === null ? response : guardResponse(value);
+      return guardResponse(value) ?? response;
     } catch (error) {
       return errorResponse(errorText(error));
     }
@@ -108,5 +111,5 @@ export class Guards {
 
 /** Each gets a copy: only what is returned changes the result. */
 function seen(call: GuardedCall, response: Response): AfterTool {
-  return { ...call, result: structuredClone(response) };
+  return Object.freeze({ ...call, result: structuredClone(response) });
 }

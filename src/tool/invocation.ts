@@ -3,6 +3,7 @@
  * same for all its turns; each call gets a context of its own, whose changes are told with its result.
  */
 import type { AgentContext, RunConfig } from '../agent/agent.js';
+import { deepFreeze } from '../agent/deep-freeze.js';
 import type {
   InputStream,
   LoadedArtifact,
@@ -12,8 +13,11 @@ import type {
 } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
 import type { Event, EventActions, JsonObject } from '../event/event.js';
-import { CONTEXT_EVENTS_MAX } from '../tool-limits.js';
-import { RunState } from './run-state.js';
+import type { RunItem } from '../event/run-stream.js';
+import { TRANSCRIPT_MAX_CHARS } from '../limits.js';
+import { CONTEXT_EVENTS_MAX, LATE_CHANGES_MAX_MS, UPDATE_MAX_CHARS } from '../tool-limits.js';
+import { Changes } from './changes.js';
+import { type OnChange, RunState } from './run-state.js';
 import { SharedValues } from './shared-state.js';
 
 /** Where artifacts are kept. Rejects with a StoreError. */
@@ -35,6 +39,14 @@ export interface InvocationOptions {
   readonly clock: Clock;
   /** A tool has something to tell the model at the next pause. */
   readonly onFollowUp: (text: string) => void;
+  /** Tells what a call has changed behind its end; resolves when it is told. Never rejects. */
+  readonly onChanged: (actions: EventActions) => Promise<void>;
+}
+
+export interface ScopeOptions {
+  readonly inputStream?: InputStream | undefined;
+  /** How long behind the end of the run its call may still change something. */
+  readonly lateMaxMs?: number;
 }
 
 /** The context of one call, and what was changed through it. */
@@ -44,7 +56,7 @@ export interface CallScope {
   takeActions(): EventActions;
   /** Changes that were made elsewhere, in a worker. */
   applyState(delta: JsonObject): void;
-  /** Nothing is kept any more of what it still does; state and artifacts throw. */
+  /** Nothing is kept any more of what it still does: state and artifacts throw. What is being saved is told by itself. */
   close(): void;
 }
 
@@ -53,6 +65,9 @@ export class Invocation {
   readonly #state: RunState;
   readonly #shared: SharedValues;
   #events: Event[];
+  /** What the caller is saying. */
+  #open: { readonly msg: string; readonly event: Event } | undefined;
+  #overAtMs: number | undefined;
 
   constructor(options: InvocationOptions) {
     this.#options = options;
@@ -65,21 +80,49 @@ export class Invocation {
     return this.#options.identity;
   }
 
-  /** An event of this run that is no fragment. */
-  hear(event: Event): void {
+  /** The run as it goes on. */
+  hear(item: RunItem): void {
+    if (item.type === 'delta' && item.role === 'user') return this.#hearCaller(item.msg, item.event);
+    if (item.type !== 'event' && item.type !== 'sealed') return;
+    if (item.type === 'sealed' && item.msg === this.#open?.msg) this.#open = undefined;
+    if (item.event !== undefined) this.#add(item.event);
+  }
+
+  /** What the caller is saying is complete only when the agent has answered it, which may have to wait for a tool. */
+  #hearCaller(msg: string, event: Event): void {
+    const before = this.#open?.msg === msg ? this.#open.event : undefined;
+    const text = [before, event].map((one) => one?.content?.parts?.[0]?.text ?? '').join('');
+    const content = { role: 'user', parts: [{ text: text.slice(-TRANSCRIPT_MAX_CHARS) }] } as const;
+    const { id, timestamp } = before ?? event;
+    this.#open = { msg, event: deepFreeze({ ...event, id, timestamp, content }) };
+  }
+
+  #add(event: Event): void {
     if (this.#events.length >= 2 * CONTEXT_EVENTS_MAX) this.#events = this.#events.slice(-CONTEXT_EVENTS_MAX);
-    this.#events.push(event);
+    // What the tools see is what is stored: none of them can change it.
+    this.#events.push(deepFreeze(event));
+  }
+
+  /** The run is over: what its calls change from now on nobody takes, and is told by itself. */
+  over(): void {
+    this.#overAtMs ??= this.#options.clock.nowMs();
   }
 
   /** What of it can travel to a worker. */
   snapshot(): { readonly state: JsonObject; readonly events: readonly Event[] } {
-    return { state: this.#state.snapshot(), events: this.#events.slice(-CONTEXT_EVENTS_MAX) };
+    return { state: this.#state.snapshot(), events: this.#eventsNow() };
   }
 
-  scope(signal: AbortSignal, inputStream?: InputStream): CallScope {
-    const { identity, runConfig, artifacts, memory, callControl, onFollowUp } = this.#options;
-    const kept = new Changes();
-    const eventsOf = (): readonly Event[] => Object.freeze(this.#events.slice(-CONTEXT_EVENTS_MAX));
+  #eventsNow(): readonly Event[] {
+    const events = this.#open === undefined ? this.#events : [...this.#events, this.#open.event];
+    return events.slice(-CONTEXT_EVENTS_MAX);
+  }
+
+  scope(signal: AbortSignal, { inputStream, lateMaxMs = LATE_CHANGES_MAX_MS }: ScopeOptions = {}): CallScope {
+    const { identity, runConfig, artifacts, memory, callControl, onFollowUp, onChanged } = this.#options;
+    const kept = new Changes({ overForMs: () => this.#overForMs(), lateMaxMs, tell: onChanged });
+    const onState: OnChange = (key, value, bytes) => kept.state(key, value, bytes);
+    const eventsOf = (): readonly Event[] => Object.freeze(this.#eventsNow());
     const ctx: ToolContext = {
       ...identity,
       get events() {
@@ -87,7 +130,7 @@ export class Invocation {
       },
       runConfig,
       signal,
-      state: this.#state.view((key, value) => kept.state(key, value)),
+      state: this.#state.view(onState),
       shared: this.#shared.for(signal),
       memory,
       inputStream,
@@ -105,10 +148,14 @@ export class Invocation {
       },
       followUp(text) {
         if (typeof text !== 'string' || text.trim() === '') throw new TypeError('followUp: text is needed');
+        if (text.length > UPDATE_MAX_CHARS)
+          throw new RangeError(
+            `followUp: the text has ${text.length} characters; ${UPDATE_MAX_CHARS} are the most`,
+          );
         onFollowUp(text);
       },
       async saveArtifact(name, bytes, mimeType) {
-        kept.check();
+        kept.artifactBegun(name);
         const version = await artifacts.save(name, bytes, mimeType);
         kept.artifact(name, version);
         return version;
@@ -120,49 +167,13 @@ export class Invocation {
       takeActions: () => kept.take(),
       applyState: (delta) => {
         kept.check();
-        this.#state.apply(delta);
-        for (const [key, value] of Object.entries(delta)) kept.state(key, value);
+        for (const [key, value] of Object.entries(delta)) this.#state.set(key, value, onState);
       },
       close: () => kept.close(),
     };
   }
-}
 
-/** Whether there is anything to tell. */
-export function hasChanges({ stateDelta, artifactDelta }: EventActions): boolean {
-  return Object.keys(stateDelta).length > 0 || Object.keys(artifactDelta).length > 0;
-}
-
-class Changes {
-  #state = new Map<string, unknown>();
-  #artifacts = new Map<string, number>();
-  #isClosed = false;
-
-  check(): void {
-    if (this.#isClosed) throw new Error('the call is over: nothing more is kept of it');
-  }
-
-  state(key: string, value: unknown): void {
-    this.check();
-    this.#state.set(key, value);
-  }
-
-  /** A version that is there is told, however late. */
-  artifact(name: string, version: number): void {
-    this.#artifacts.set(name, version);
-  }
-
-  take(): EventActions {
-    const actions = {
-      stateDelta: Object.fromEntries(this.#state),
-      artifactDelta: Object.fromEntries(this.#artifacts),
-    };
-    this.#state = new Map();
-    this.#artifacts = new Map();
-    return actions;
-  }
-
-  close(): void {
-    this.#isClosed = true;
+  #overForMs(): number | undefined {
+    return this.#overAtMs === undefined ? undefined : this.#options.clock.nowMs() - this.#overAtMs;
   }
 }

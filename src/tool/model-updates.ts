@@ -1,6 +1,6 @@
 /**
  * What the model should be told without having asked: values of streaming tools, outcomes of work that was only begun. It
- * waits until neither side is speaking; of each streaming tool only the newest value waits. Bounded: the oldest goes.
+ * waits until neither side is speaking; of each streaming tool only the newest value waits.
  */
 import { UPDATES_WAITING_MAX } from '../tool-limits.js';
 
@@ -14,30 +14,26 @@ export interface ModelUpdate {
 
 export class ModelUpdates {
   #waiting: ModelUpdate[] = [];
-  /** Told to nobody. */
-  dropped = 0;
-
   get size(): number {
     return this.#waiting.length;
   }
 
-  /** A value keeps the place of the one that it takes the place of. */
-  add(update: ModelUpdate): void {
+  /** A value keeps the place of the one that it takes the place of. Returns what is told to nobody, because too much waits. */
+  add(update: ModelUpdate): ModelUpdate | undefined {
     const at =
       update.replaces === undefined
         ? -1
         : this.#waiting.findIndex(({ replaces }) => replaces === update.replaces);
     if (at >= 0) this.#waiting[at] = update;
     else this.#waiting.push(update);
-    while (this.#waiting.length > UPDATES_WAITING_MAX) {
-      this.#waiting.shift();
-      this.dropped += 1;
-    }
+    if (this.#waiting.length <= UPDATES_WAITING_MAX) return undefined;
+    const value = this.#waiting.findIndex(({ replaces }) => replaces !== undefined);
+    return this.#waiting.splice(Math.max(0, value), 1)[0];
   }
 
-  /** The next one to tell: those that interrupt first; others only in a pause. */
-  take(isPause: boolean): ModelUpdate | undefined {
-    const urgent = this.#waiting.findIndex(({ interrupts }) => interrupts);
+  /** The next one to tell: those that interrupt first, where one may; others only in a pause. */
+  take(isPause: boolean, mayInterrupt = true): ModelUpdate | undefined {
+    const urgent = mayInterrupt ? this.#waiting.findIndex(({ interrupts }) => interrupts) : -1;
     const at = urgent >= 0 ? urgent : isPause ? 0 : -1;
     return at < 0 ? undefined : this.#waiting.splice(at, 1)[0];
   }

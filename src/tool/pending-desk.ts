@@ -3,6 +3,7 @@
  * it lives; afterwards, and after a restart, the work is done without it, and its result is stored in the session.
  */
 import { errorText } from '../errors.js';
+import { SHUT_CALLS_MAX } from '../tool-limits.js';
 import type { Log } from '../observe/log.js';
 import type {
   DecidedCall,
@@ -31,6 +32,8 @@ export class PendingDesk {
   /** Of runs that live, by the pending call's id. */
   readonly #live = new Map<string, CarryOut>();
   readonly #underWay = new Set<Promise<void>>();
+  /** On which nobody may decide any more, though the store could not be told; in order of age. */
+  readonly #shut = new Set<string>();
 
   constructor(options: PendingDeskOptions) {
     this.#options = options;
@@ -59,10 +62,21 @@ export class PendingDesk {
     this.#live.delete(id);
   }
 
-  /** Its outcome is about to be told: true for whoever comes first. */
+  /** Its outcome is about to be told: true for whoever comes first. Rejects with a StoreError. */
   async settle(id: string): Promise<boolean> {
     this.#live.delete(id);
+    if (this.#shut.has(id)) return false;
     return (await this.#options.store?.settlePendingCall(id)) ?? false;
+  }
+
+  /** Its outcome is told, and the store could not be told so: a decision would contradict it. */
+  shut(id: string): void {
+    this.#live.delete(id);
+    this.#shut.add(id);
+    for (const oldest of this.#shut) {
+      if (this.#shut.size <= SHUT_CALLS_MAX) break;
+      this.#shut.delete(oldest);
+    }
   }
 
   /** The run that asked has ended, and the call was settled in its name. */
@@ -77,6 +91,8 @@ export class PendingDesk {
   ): Promise<DecideOutcome> {
     const { store } = this.#options;
     if (store === undefined) return { kind: 'unknown' };
+    // The store is told now, and takes no decision then.
+    if (this.#shut.has(id)) await store.settlePendingCall(id);
     const outcome = await store.decidePendingCall(id, decision);
     if (outcome.kind === 'decided') this.#carryOut(outcome.call);
     return outcome;

@@ -3,13 +3,16 @@
  * once; it is stored with the event that tells the result of the tool that made it.
  */
 import type { JsonObject } from '../event/event.js';
-import { STATE_KEY_MAX_CHARS } from '../tool-limits.js';
+import { faultOfName } from '../event/name-fault.js';
+
+/** Hears of a change, with the value's bytes as JSON, before it is made; what it throws keeps it from being made. */
+export type OnChange = (key: string, value: unknown, bytes: number) => void;
 
 export class RunState {
   readonly #values = new Map<string, unknown>();
 
   constructor(stored: JsonObject) {
-    for (const [key, value] of Object.entries(stored)) this.#values.set(key, frozen(value));
+    for (const [key, value] of Object.entries(stored)) this.#values.set(key, frozen(value).value);
   }
 
   /** Everything, as JSON: for what cannot look keys up here. */
@@ -17,21 +20,21 @@ export class RunState {
     return Object.fromEntries(this.#values);
   }
 
-  apply(delta: JsonObject): void {
-    for (const [key, value] of Object.entries(delta)) this.#values.set(checkedKey(key), frozen(value));
+  /** @throws TypeError for what is no key and no JSON; what `changed` throws. */
+  set(key: string | symbol, value: unknown, changed: OnChange): void {
+    const name = checkedKey(key);
+    const kept = frozen(value === undefined ? null : value);
+    changed(name, kept.value, kept.bytes);
+    this.#values.set(name, kept.value);
   }
 
   /**
-   * As one tool sees it. Values come out frozen: a change is an assignment of a key, which `changed` is told of.
-   * @throws TypeError for what is no JSON; `changed` may throw, too.
+   * As one tool sees it. Values come out frozen: a change is an assignment of a key, which throws what `set` throws.
    */
-  view(changed: (key: string, value: unknown) => void): Record<string, unknown> {
+  view(changed: OnChange): Record<string, unknown> {
     const values = this.#values;
     const set = (key: string | symbol, value: unknown): true => {
-      const name = checkedKey(key);
-      const kept = frozen(value === undefined ? null : value);
-      changed(name, kept);
-      values.set(name, kept);
+      this.set(key, value, changed);
       return true;
     };
     return new Proxy<Record<string, unknown>>(Object.create(null) as Record<string, unknown>, {
@@ -51,18 +54,18 @@ export class RunState {
   }
 }
 
+/** By the store's own rule: a key that it would refuse is refused where it is written. */
 function checkedKey(key: string | symbol): string {
-  if (typeof key !== 'string' || key === '') throw new TypeError('state: a key is text');
-  if (key.length > STATE_KEY_MAX_CHARS)
-    throw new TypeError(`state: a key has at most ${STATE_KEY_MAX_CHARS} characters`);
+  const fault = faultOfName(key);
+  if (typeof key !== 'string' || fault !== undefined) throw new TypeError(`state: a key ${fault}`);
   return key;
 }
 
-/** A copy as JSON keeps it, frozen throughout. */
-function frozen(value: unknown): unknown {
+/** A copy as JSON keeps it, frozen throughout, and its size. */
+function frozen(value: unknown): { readonly value: unknown; readonly bytes: number } {
   const json = JSON.stringify(value, noNull);
   if (json === undefined) throw new TypeError('state: a value must be JSON');
-  return freeze(JSON.parse(json));
+  return { value: freeze(JSON.parse(json)), bytes: Buffer.byteLength(json) };
 }
 
 /** JSON would write null for them, and a key that is null is one that is not there. */

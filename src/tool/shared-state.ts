@@ -2,7 +2,7 @@
 import type { SharedState } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
 import { SHARED_KEY_MAX_BYTES, SHARED_KEYS_MAX, SHARED_WAIT_MAX_MS, SHARED_WAIT_MS } from '../tool-limits.js';
-import { withinTime } from './within-time.js';
+import { TimeUp, withinTime } from './within-time.js';
 
 export class SharedValues {
   readonly #values = new Map<string, unknown>();
@@ -43,6 +43,10 @@ export class SharedValues {
     });
     try {
       return await withinTime(told, { clock: this.#clock, delayMs: timeoutMs, signal });
+    } catch (error) {
+      // Told apart from the tool's own time, which is not over.
+      if (!(error instanceof TimeUp)) throw error;
+      throw new Error(`shared: nobody set ${key} within ${timeoutMs / 1000} s`, { cause: error });
     } finally {
       waiting.delete(tell);
       if (waiting.size === 0 && this.#waiting.get(key) === waiting) this.#waiting.delete(key);

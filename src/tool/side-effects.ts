@@ -12,7 +12,7 @@ import type { Log } from '../observe/log.js';
 import type { Ledger, LedgerClaim } from '../store/ledger.js';
 import type { SessionKey } from '../store/store.js';
 import { ignoreRejection } from './within-time.js';
-import { errorResponse, isError, isObject, type Response, responseOf } from './tool-result.js';
+import { errorResponse, type Response, responseOf } from './tool-result.js';
 
 export interface Deed {
   readonly session: SessionKey;
@@ -111,12 +111,9 @@ export class SideEffects {
     const { log } = this.#options;
     const { tool, key, session } = claim;
     let response: Response;
-    let isNothingDone = false;
     try {
-      const value = await run();
-      response = responseOf(value);
-      // A handler that answers with an error says that it did nothing. That its answer cannot be told says no such thing.
-      isNothingDone = isObject(value) && isError(value);
+      // An error that is returned is an answer as any other: it may have been paid, and not booked. Only NothingDone says no.
+      response = responseOf(await run());
     } catch (error) {
       if (saysNothingDone(error)) {
         await this.#keep(tool, () => ledger.release(session.appName, key));
@@ -129,8 +126,7 @@ export class SideEffects {
       const why = `${errorText(error)} (whether it was done is not known; a person has to look into it)`;
       return { response: errorResponse(why) };
     }
-    if (isNothingDone) await this.#keep(tool, () => ledger.release(session.appName, key));
-    else await this.#keep(tool, () => ledger.settle(session.appName, key, response));
+    await this.#keep(tool, () => ledger.settle(session.appName, key, response));
     return { response };
   }
 

@@ -3,13 +3,14 @@
  * asks for one, until they end, are stopped, or the run is over. A value becomes an update for the model.
  */
 import type { Tool } from '../agent/tool.js';
-import { type Clock, nextTurn } from '../clock.js';
+import { type Clock, nextTurn, within } from '../clock.js';
 import { errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
-import { STREAMING_STOP_MAX_MS, UPDATE_MAX_CHARS } from '../tool-limits.js';
+import { STREAMING_STOP_MAX_MS, STREAMING_VALUES_PER_S_MAX, UPDATE_MAX_CHARS } from '../tool-limits.js';
 import { canonicalJson } from './canonical-json.js';
+import { hasChanges } from './changes.js';
 import { InputTap } from './input-tap.js';
-import { type CallScope, hasChanges } from './invocation.js';
+import type { CallScope } from './invocation.js';
 import { errorResponse, type Response, responseOf } from './tool-result.js';
 import type { WorkListener } from './tool-work.js';
 import { withinTime } from './within-time.js';
@@ -35,7 +36,7 @@ export interface StreamingStart {
 }
 
 export interface StreamingToolsOptions {
-  readonly listener: Pick<WorkListener, 'update' | 'ended' | 'changed'>;
+  readonly listener: Pick<WorkListener, 'update' | 'ended' | 'forget' | 'changed'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -54,6 +55,11 @@ export class StreamingTools {
   counts(): Readonly<Record<string, number>> {
     const taps = [...this.#running.values()].filter(({ input }) => input !== undefined).length;
     return { streamingTools: this.#running.size + this.#ending.size, inputStreams: taps };
+  }
+
+  /** Of those that run, and of those that are being stopped. */
+  get scopes(): readonly CallScope[] {
+    return [...this.#running.values(), ...this.#ending].map(({ scope }) => scope);
   }
 
   /** Asked for each of the caller's frames: where nothing runs it costs nothing. */
@@ -90,7 +96,9 @@ export class StreamingTools {
       over: Promise.resolve(),
       stopping: undefined,
     };
-    const stopped = before === undefined ? undefined : this.#stop(before);
+    if (before !== undefined) void this.#stop(before);
+    const formerOnes = [...this.#ending].filter((one) => one.tool.name === name);
+    const stopped = Promise.all(formerOnes.map((one) => this.#stop(one)));
     this.#running.set(name, running);
     running.over = this.#run(running, args, stopped);
     return {
@@ -102,7 +110,10 @@ export class StreamingTools {
   /** False: it does not run. True: it has ended, or was given up after a second. */
   async stop(name: string): Promise<boolean> {
     const running = this.#running.get(name);
-    if (running === undefined) return false;
+    if (running === undefined) {
+      this.#options.listener.forget(name);
+      return false;
+    }
     await this.#stop(running);
     return true;
   }
@@ -142,7 +153,7 @@ export class StreamingTools {
   }
 
   /** Never rejects. */
-  async #run(running: Running, args: unknown, before: Promise<void> | undefined): Promise<void> {
+  async #run(running: Running, args: unknown, before: Promise<unknown>): Promise<void> {
     const { tool, scope, input } = running;
     const { listener, log } = this.#options;
     const { name } = tool;
@@ -152,7 +163,7 @@ export class StreamingTools {
     } catch (error) {
       log.warn({ tool: name, pii: { cause: errorText(error) } }, 'a streaming tool failed');
       if (running.stopping === undefined)
-        listener.update({ replaces: name, text: `${name} has failed and is over.`, interrupts: false });
+        listener.update({ text: `${name} has failed and is over.`, interrupts: false });
     }
     this.#tellChanges(scope);
     scope.close();
@@ -167,6 +178,7 @@ export class StreamingTools {
   async #values({ tool, scope, controller: { signal } }: Running, args: unknown): Promise<void> {
     if (signal.aborted) return;
     const source = iteratorOf(await tool.execute(args, scope.ctx));
+    const pace = new Pace(this.#options.clock, signal);
     let failure: { readonly error: unknown } | undefined;
     try {
       while (!signal.aborted) {
@@ -176,6 +188,7 @@ export class StreamingTools {
         this.#tellValue(tool, step.value);
         // One that waits for nothing would let nobody else have a turn.
         await nextTurn();
+        await pace.next();
       }
     } catch (error) {
       if (!signal.aborted) failure = { error };
@@ -193,7 +206,33 @@ export class StreamingTools {
 
   #tellChanges(scope: CallScope): void {
     const actions = scope.takeActions();
-    if (hasChanges(actions)) this.#options.listener.changed(actions);
+    if (hasChanges(actions)) void this.#options.listener.changed(actions);
+  }
+}
+
+/** A generator is not asked for more than somebody could use. */
+class Pace {
+  readonly #clock: Clock;
+  readonly #aborted: Promise<void>;
+  #secondFromMs: number;
+  #values = 0;
+
+  constructor(clock: Clock, signal: AbortSignal) {
+    this.#clock = clock;
+    this.#secondFromMs = clock.nowMs();
+    this.#aborted = new Promise((resolve) => {
+      signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  }
+
+  /** Resolves when the next value may be asked for, or nobody wants one any more. */
+  async next(): Promise<void> {
+    this.#values += 1;
+    const leftMs = this.#secondFromMs + 1_000 - this.#clock.nowMs();
+    if (leftMs > 0 && this.#values < STREAMING_VALUES_PER_S_MAX) return;
+    if (leftMs > 0) await within(this.#clock, leftMs, this.#aborted);
+    this.#secondFromMs = this.#clock.nowMs();
+    this.#values = 0;
   }
 }
 

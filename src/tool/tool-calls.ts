@@ -9,6 +9,7 @@ import type { FunctionCall, FunctionResponse } from '../model/live-connection.js
 import type { Log } from '../observe/log.js';
 import { TOOL_CALL_IDS_MAX, TOOL_CALLS_EMPTY_MAX, TOOL_CALLS_OPEN_MAX } from '../tool-limits.js';
 import { canonicalJson } from './canonical-json.js';
+import { hasChanges } from './changes.js';
 import type { ModelUpdate } from './model-updates.js';
 import { ToolGroup } from './tool-group.js';
 import { errorResponse, isEmpty, isError } from './tool-result.js';
@@ -26,7 +27,11 @@ export interface ToolEvents {
   /** `isPending`: another response of the same id follows. */
   responded(
     functionResponses: readonly FunctionResponse[],
-    options: { readonly actions: EventActions; readonly isPending?: boolean },
+    options: {
+      readonly actions: EventActions;
+      readonly isPending?: boolean;
+      readonly eventId?: string | undefined;
+    },
   ): void;
   /** The model withdrew them: they are not answered. */
   withdrawn(calls: readonly CallRef[]): void;
@@ -92,35 +97,33 @@ export class ToolCalls {
   constructor(options: ToolCallsOptions) {
     this.#options = options;
     const { host, tap } = options;
-    const enter = (happens: () => void): void => {
-      if (this.#isClosed) return;
-      host.enter(() => {
-        if (!this.#isClosed) happens();
-      });
-    };
+    const enter = (happens: () => void): boolean => this.#enter(happens);
     this.#work = options.work({
-      update: (update) =>
+      update: (update) => {
         enter(() => {
           tap?.update(update);
           host.update(update);
-        }),
+        });
+      },
       ended: (name, isStopped) => {
         if (this.#isClosed) return;
-        if (!isStopped)
-          return enter(() => {
-            tap?.over(name);
-            this.#underWay.streamOver(name);
-          });
-        tap?.forgotten(name);
-        host.forgetUpdate(name);
-        this.#underWay.streamOver(name);
+        const over = (): void => {
+          tap?.over(name);
+          this.#underWay.streamOver(name);
+        };
+        if (!isStopped) return void enter(over);
+        this.#forget(name);
+        over();
       },
-      changed: (actions) => enter(() => host.events.changed(actions)),
-      settled: (call, outcome) =>
+      forget: (name) => this.#forget(name),
+      changed: async (actions) => {
+        if (!enter(() => host.events.changed(actions))) await this.#work.tellLate(actions);
+      },
+      settled: (call, outcome, eventId) =>
         enter(() => {
           tap?.settled(call, outcome);
           this.#underWay.settled(call.id);
-          this.#settleLate(call, outcome);
+          this.#settleLate(call, outcome, eventId);
         }),
     });
   }
@@ -209,13 +212,16 @@ export class ToolCalls {
     this.#emptyThisTurn.clear();
   }
 
-  /** The run is over. Calls without a result are told as such, so that none stands in the history unanswered. */
+  /** The run is over. Calls without a result are told as such, with what they have changed, so that none stands in the history
+   * unanswered. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    for (const actions of this.#work.leave()) this.#options.host.events.changed(actions);
     for (const open of this.#open) {
       this.#tell(open.call, {
         ...NO_OUTCOME,
+        actions: this.#work.takeActions(open.call),
         response: errorResponse('The conversation ended before it was done.'),
       });
       open.group.withdraw(open.call.id);
@@ -225,22 +231,42 @@ export class ToolCalls {
     await this.#work.close();
   }
 
+  #forget(name: string): void {
+    if (this.#isClosed) return;
+    this.#options.tap?.forgotten(name);
+    this.#options.host.forgetUpdate(name);
+  }
+
   #carryOut(call: FunctionCall, group: ToolGroup): void {
     const open: OpenCall = { call, group, controller: new AbortController(), state: 'running' };
     this.#open.add(open);
     const outcome = this.#begin(call, open.controller.signal);
     if (!(outcome instanceof Promise)) return this.#onOutcome(open, outcome);
     void outcome.then((late) => {
-      if (this.#isClosed) return;
-      this.#options.host.enter(() => {
+      const isTold = this.#enter(() => {
         this.#options.tap?.outcome(call.id, late);
         this.#onOutcome(open, late);
       });
+      if (!isTold && hasChanges(late.actions)) void this.#work.tellLate(late.actions);
     });
+  }
+
+  /** False: the run is over, perhaps by the time that has gone by. */
+  #enter(happens: () => void): boolean {
+    if (this.#isClosed) return false;
+    let hasHappened = false;
+    this.#options.host.enter(() => {
+      if (this.#isClosed) return;
+      hasHappened = true;
+      happens();
+    });
+    return hasHappened || !this.#isClosed;
   }
 
   /** Arguments that are nested a hundred thousand deep are more than any reader of them can take. */
   #begin(call: FunctionCall, signal: AbortSignal): CallOutcome | Promise<CallOutcome> {
+    const { unreadable } = call;
+    if (unreadable !== undefined) return { ...NO_OUTCOME, response: errorResponse(unreadable) };
     try {
       return this.#refusalOf(call) ?? this.#work.carryOut(call, signal);
     } catch (error) {
@@ -270,9 +296,9 @@ export class ToolCalls {
     group.settle({ id, name, response: outcome.response }, outcome.kind !== 'done');
   }
 
-  #tell({ id, name }: CallRef, { response, actions, kind }: CallOutcome): void {
+  #tell({ id, name }: CallRef, { response, actions, kind }: CallOutcome, eventId?: string): void {
     const isPending = kind === 'pending';
-    this.#options.host.events.responded([{ id, name, response }], { actions, isPending });
+    this.#options.host.events.responded([{ id, name, response }], { actions, isPending, eventId });
   }
 
   /** What the model took back may have been done all the same: it has to know. */
@@ -288,8 +314,8 @@ export class ToolCalls {
     this.#options.host.update({ text, interrupts: false });
   }
 
-  #settleLate(call: CallRef, outcome: CallOutcome): void {
-    this.#tell(call, outcome);
+  #settleLate(call: CallRef, outcome: CallOutcome, eventId: string | undefined): void {
+    this.#tell(call, outcome, eventId);
     const text = `${call.name}, which was pending, has come to a result: ${JSON.stringify(outcome.response)}`;
     this.#options.host.update({ text, interrupts: false });
     if (outcome.endInvocation) this.#options.host.endInvocation();

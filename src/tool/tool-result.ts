@@ -10,28 +10,44 @@ export type Response = JsonObject;
 
 /** Of a handler. Never throws: what cannot be told becomes an error that says so. */
 export function responseOf(value: unknown): Response {
+  try {
+    return tellable(value);
+  } catch (error) {
+    return errorResponse(`The tool ran, but ${errorText(error)}`);
+  }
+}
+
+/** Of a guard: a content, too; undefined where it has nothing to say. Throws what is wrong with it. */
+export function guardResponse(value: unknown): Response | undefined {
+  return value === undefined || value === null ? undefined : tellable(contentOf(value));
+}
+
+export function errorResponse(error: string): Response {
+  const told = error.trim() === '' ? 'It failed and did not say why.' : error;
+  return { error: told.slice(0, TOOL_ERROR_MAX_CHARS) };
+}
+
+function tellable(value: unknown): Response {
+  if (value instanceof Error) return errorResponse(errorText(value));
   let json: string | undefined;
   try {
-    json = JSON.stringify(value);
+    json = JSON.stringify(value, plain);
   } catch (error) {
     const [why] = errorText(error).split('\n');
-    return errorResponse(`The tool ran, but what it returned cannot be told as JSON: ${why ?? ''}`);
+    throw new TypeError(`what it returned cannot be told as JSON: ${why ?? ''}`, { cause: error });
   }
   if (json === undefined) return { result: null };
-  if (json.length > TOOL_RESULT_MAX_CHARS) {
-    return errorResponse(`The tool ran, but its result is too long to tell (${json.length} characters).`);
-  }
+  if (json.length > TOOL_RESULT_MAX_CHARS)
+    throw new RangeError(`its result is too long to tell (${json.length} characters).`);
   const told: unknown = JSON.parse(json);
   return isObject(told) ? told : { result: told };
 }
 
-export function errorResponse(error: string): Response {
-  return { error: error.slice(0, TOOL_ERROR_MAX_CHARS) };
-}
-
-/** Of a guard: a content, too. Never throws. */
-export function guardResponse(value: unknown): Response {
-  return responseOf(contentOf(value));
+/** What JSON would tell as an empty object, though there is something in it. */
+function plain(_key: string, value: unknown): unknown {
+  if (value instanceof Error) return errorText(value);
+  if (value instanceof Map) return Object.fromEntries(value);
+  return value instanceof Set ? [...value] : value;
 }
 
 /** Whether it says that something went wrong; `error: false`, `null` and `''` say that nothing did. */
@@ -50,7 +66,9 @@ function contentOf(value: unknown): unknown {
   if (!isObject(value) || !Array.isArray(value['parts'])) return value;
   if (Object.keys(value).some((key) => key !== 'role' && key !== 'parts')) return value;
   const parts: readonly unknown[] = value['parts'];
-  if (!parts.every(isObject)) return value;
+  const isContent = (part: unknown): part is Record<string, unknown> =>
+    isObject(part) && (typeof part['text'] === 'string' || isObject(part['functionResponse']));
+  if (!parts.every(isContent)) return value;
   for (const { functionResponse } of parts) {
     if (isObject(functionResponse)) return functionResponse['response'] ?? {};
   }

@@ -4,15 +4,22 @@
  */
 import type { Agent, AgentContext } from '../agent/agent.js';
 import type { ToolCallControl } from '../agent/tool-context.js';
-import type { Clock } from '../clock.js';
+import { type Clock, within } from '../clock.js';
 import { errorText } from '../errors.js';
 import type { Event, EventActions, FunctionResponse, JsonObject } from '../event/event.js';
+import type { RunItem } from '../event/run-stream.js';
 import type { Log } from '../observe/log.js';
 import type { Ledger } from '../store/ledger.js';
 import type { Memory } from '../store/memory.js';
 import type { DecidedCall, PendingCall, PendingCalls } from '../store/pending-calls.js';
 import type { SessionKey, Store } from '../store/store.js';
-import { CONTEXT_EVENTS_MAX, RECALL_MAX_MS, SESSION_READ_MAX_MS, TOOLS_CONCURRENT } from '../tool-limits.js';
+import {
+  CONTEXT_EVENTS_MAX,
+  RECALL_MAX_MS,
+  SESSION_READ_MAX_MS,
+  TOOLS_CONCURRENT,
+  TOOLS_LEAVE_MAX_MS,
+} from '../tool-limits.js';
 import { AgentTools } from './agent-tools.js';
 import type { BuiltInTool } from './built-in-tools.js';
 import { outcomeOfDecision } from './decided-call.js';
@@ -36,11 +43,17 @@ export interface ToolRunsOptions {
   readonly store: ToolStore | undefined;
   readonly agentNamed: (name: string) => Agent | undefined;
   readonly runInWorker: (agent: Agent) => RunInWorker;
-  /** Tells the result of a call whose run is over; resolves when it is stored. */
+  /** Tells the result of a call whose run is over, in an event with the call's own id: resolves when that is stored, and the call
+   * settled with it, by this or by another that was stored before. */
   readonly tellLate: (call: PendingCall, response: FunctionResponse, actions: EventActions) => Promise<void>;
+  /** Tells what was changed behind the end of a run; resolves when it is stored. */
+  readonly tellChanged: (run: RunRef, actions: EventActions) => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
+
+/** The run that an event is of, once it is over. */
+export type RunRef = Pick<PendingCall, 'session' | 'invocationId'>;
 
 export interface RunTools {
   readonly agent: Agent;
@@ -51,8 +64,8 @@ export interface RunTools {
   readonly callControl: ToolCallControl;
   readonly isLive: boolean;
   readonly listener: WorkListener;
-  /** Tells each event of the run that is no fragment, from now on. */
-  readonly listen: (hear: (event: Event) => void) => void;
+  /** Tells the run as it goes on, from now on. */
+  readonly listen: (hear: (item: RunItem) => void) => void;
 }
 
 export class ToolRuns {
@@ -61,6 +74,10 @@ export class ToolRuns {
   readonly #sideEffects: SideEffects;
   /** Until nothing of them is left. */
   readonly #open = new Set<AgentTools>();
+  /** Runs that are over, until their streaming tools have ended. */
+  readonly #closing = new Set<Promise<void>>();
+  /** Changes behind the end of a run that are being stored. */
+  readonly #late = new Set<Promise<void>>();
 
   constructor(options: ToolRunsOptions) {
     const { store, clock, log } = options;
@@ -77,12 +94,25 @@ export class ToolRuns {
   counts(): Readonly<Record<string, number>> {
     const sum: Record<string, number> = {
       toolRuns: this.#open.size,
+      lateChanges: this.#late.size,
       sideEffects: this.#sideEffects.underWay,
       ...this.desk.counts(),
     };
     for (const tools of this.#open)
       for (const [name, count] of Object.entries(tools.counts())) sum[name] = (sum[name] ?? 0) + count;
     return sum;
+  }
+
+  /** Resolves when runs that are over have stored what was changed, and what was decided is done. */
+  async idle(): Promise<void> {
+    const { clock } = this.#options;
+    await this.desk.idle();
+    await within(clock, TOOLS_LEAVE_MAX_MS, this.#left());
+  }
+
+  async #left(): Promise<void> {
+    // A generator that is being stopped changes something in its end.
+    while (this.#closing.size + this.#late.size > 0) await Promise.all([...this.#closing, ...this.#late]);
   }
 
   /** What is remembered of a caller, for the instruction; undefined, at once, where nothing is kept. Never rejects: a call
@@ -111,6 +141,7 @@ export class ToolRuns {
       history: run.history,
       callControl: run.callControl,
       onFollowUp: (text) => listener.update({ text, interrupts: false }),
+      onChanged: (actions) => listener.changed(actions),
     });
     hearFromTheStart(run, invocation);
     const tools = new AgentTools({
@@ -125,7 +156,12 @@ export class ToolRuns {
       listener,
       clock,
       log,
-      onClosed: () => this.#open.delete(tools),
+      tellLate: (actions) => this.#tellChanged({ session, invocationId: identity.invocationId }, actions),
+      onClosing: (closed) =>
+        until(
+          closed.finally(() => this.#open.delete(tools)),
+          this.#closing,
+        ),
     });
     this.#open.add(tools);
     return tools;
@@ -162,7 +198,8 @@ export class ToolRuns {
     const { agentNamed, clock, log } = this.#options;
     const agent = agentNamed(call.session.appName);
     const tool = agent?.tools?.find(({ name }) => name === call.tool);
-    // What the ledger guards may be tried again after a crash; anything else is rather lost than done twice.
+    // What the ledger guards may be tried again after a crash, until the event of its result settles it; anything else is rather
+    // lost than done twice.
     const isGuarded = call.kind === 'approval' && tool?.sideEffect !== undefined;
     if (agent === undefined) return log.error({ tool: call.tool }, 'a decided call has no agent any more');
     const invocation = await this.#begin({
@@ -172,6 +209,7 @@ export class ToolRuns {
       callControl: NO_LINE,
       onFollowUp: () =>
         log.info({ tool: call.tool }, 'a follow-up of a call whose run is over is told to nobody'),
+      onChanged: (actions) => this.#tellChanged(call, actions),
     });
     if (!isGuarded && !(await this.desk.settle(call.id))) return;
     const controller = new AbortController();
@@ -179,12 +217,26 @@ export class ToolRuns {
     const guards = new Guards(agent, { clock, log });
     const run = { tool, call, guards, handlers: this.#handlers(agent), scope, controller };
     await this.#tellLate(call, await outcomeOfDecision(run));
-    if (isGuarded) await this.desk.settle(call.id);
   }
 
   async #tellLate(call: PendingCall, { response, actions }: CallOutcome): Promise<void> {
     await this.#options.tellLate(call, { id: call.callId, name: call.tool, response }, actions);
   }
+
+  #tellChanged(run: RunRef, actions: EventActions): Promise<void> {
+    const { tellChanged, log } = this.#options;
+    const told = tellChanged(run, actions).catch((error: unknown) => {
+      log.error({ cause: errorText(error) }, 'what a tool changed behind the end of its run is lost');
+    });
+    until(told, this.#late);
+    return told;
+  }
+}
+
+/** Stands among the others until it is done. */
+function until(work: Promise<void>, among: Set<Promise<void>>): void {
+  among.add(work);
+  void work.finally(() => among.delete(work));
 }
 
 /** Where nobody is on a line. */
@@ -214,17 +266,17 @@ function artifactsOf(store: ToolStore | undefined, session: SessionKey): Artifac
 
 /** What happens in a run while its state is being read is part of what its tools see. */
 function hearFromTheStart({ listen }: RunTools, invocation: Promise<Invocation>): void {
-  const early: Event[] = [];
-  let hear = (event: Event): void => {
+  const early: RunItem[] = [];
+  let hear = (item: RunItem): void => {
     if (early.length === CONTEXT_EVENTS_MAX) early.shift();
-    early.push(event);
+    early.push(item);
   };
-  listen((event) => hear(event));
+  listen((item) => hear(item));
   // Whoever needs it hears of the failure; nobody may.
   invocation.then(
     (begun) => {
-      for (const event of early.splice(0)) begun.hear(event);
-      hear = (event) => begun.hear(event);
+      for (const item of early.splice(0)) begun.hear(item);
+      hear = (item) => begun.hear(item);
     },
     () => (hear = () => {}),
   );

@@ -23,10 +23,12 @@ export interface WorkListener {
   update(update: ModelUpdate): void;
   /** A streaming tool was stopped, or is over: what it said last is not told any more, if `isStopped`. */
   ended(name: string, isStopped: boolean): void;
-  /** State or artifacts were changed with no answer to tell it. */
-  changed(actions: EventActions): void;
-  /** The result of a call that was answered as pending. */
-  settled(functionCall: CallRef, outcome: CallOutcome): void;
+  /** A streaming tool that is over by itself: what it said last is not told any more. */
+  forget(name: string): void;
+  /** State or artifacts were changed with no answer to tell it. Resolves when it is told. Never rejects. */
+  changed(actions: EventActions): Promise<void>;
+  /** The result of a call that was answered as pending, in an event with this id; false: the run is over, and it is not told. */
+  settled(functionCall: CallRef, outcome: CallOutcome, eventId?: string): boolean;
 }
 
 export type CallRef = Required<Pick<FunctionCall, 'id' | 'name'>>;
@@ -46,6 +48,12 @@ export interface ToolWork {
   onSound(pcm16k: Uint8Array): void;
   onImage(mimeType: string, image: Uint8Array): void;
   counts(): Readonly<Record<string, number>>;
+  /** What a call without a result, the very object that was handed in, has changed and nobody has told. */
+  takeActions(call: WorkCall): EventActions;
+  /** The run ends now: what goes on behind its answer has changed so much. Whatever changes from here on is told by `tellLate`. */
+  leave(): readonly EventActions[];
+  /** Stores what changed behind the end of the run, as an event of its session. Never rejects. */
+  tellLate(actions: EventActions): Promise<void>;
   /** The run is over: streaming tools are stopped, what was begun is told to stop. Resolves when they have ended, or had their time. */
   close(): Promise<void>;
 }

@@ -5,6 +5,7 @@
 import type { RunConfig } from '../agent/agent.js';
 import type { LoadedArtifact, ToolContext } from '../agent/tool-context.js';
 import type { Event, JsonObject } from '../event/event.js';
+import { Delta } from './changes.js';
 import { RunState } from './run-state.js';
 import type { WorkerSnapshot } from './worker-messages.js';
 
@@ -24,7 +25,7 @@ export class WorkerContext implements ToolContext {
   endInvocation = false;
   readonly userScopes: () => readonly string[];
   readonly getSecret: (name: string) => Promise<string | null>;
-  readonly #changes = new Map<string, unknown>();
+  readonly #changes = new Delta();
   #isOver = false;
 
   constructor(snapshot: WorkerSnapshot, getSecret: (name: string) => Promise<string | null>) {
@@ -36,9 +37,9 @@ export class WorkerContext implements ToolContext {
     this.callerVerified = snapshot.callerVerified;
     this.events = Object.freeze(snapshot.events);
     this.runConfig = Object.freeze(snapshot.runConfig);
-    this.state = new RunState(snapshot.state).view((key, value) => {
+    this.state = new RunState(snapshot.state).view((key, value, bytes) => {
       if (this.#isOver) throw new Error('the call is over: nothing more is kept of it');
-      this.#changes.set(key, value);
+      this.#changes.setState(key, value, bytes);
     });
     const { scopes } = snapshot;
     this.userScopes = () => {
@@ -51,7 +52,7 @@ export class WorkerContext implements ToolContext {
   /** What the call changed; later changes throw. */
   takeStateDelta(): JsonObject {
     this.#isOver = true;
-    return Object.fromEntries(this.#changes);
+    return this.#changes.take().stateDelta;
   }
 
   get memory(): never {

@@ -23,8 +23,27 @@ describe('definePlugin', () => {
   it('gives back what it was given, frozen and known again', () => {
     const onEvent = (): void => {};
     const plugin = definePlugin({ name: 'audit', priority: 2, onEvent });
-    expect(plugin).toMatchObject({ name: 'audit', priority: 2, onEvent });
+    expect(plugin).toMatchObject({ name: 'audit', priority: 2, onEvent: expect.any(Function) });
     expect(Object.isFrozen(plugin) && isPlugin(plugin)).toBe(true);
     expect(isPlugin({ name: 'audit' })).toBe(false);
+  });
+
+  // A guard that is lost lets everything pass.
+  it('takes a class, whose methods keep their object', () => {
+    class Deny {
+      readonly name = 'deny';
+      readonly #why = 'not today';
+      beforeTool(): string {
+        return this.#why;
+      }
+      afterTool(): string {
+        return this.#why;
+      }
+    }
+    const deny = definePlugin(new Deny());
+    expect([deny.beforeTool?.({} as never), deny.afterTool?.({} as never)]).toEqual([
+      'not today',
+      'not today',
+    ]);
   });
 });

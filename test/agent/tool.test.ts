@@ -187,6 +187,34 @@ describe('the arguments of a JSON schema', () => {
   };
   const tool = defineTool({ ...plain, parameters });
 
+  it('are not checked some time later', () => {
+    const asynchronous = { type: 'object', $async: true, properties: {} };
+    expect(() =>
+      defineTool({ name: 'f', description: 'd', parameters: asynchronous, execute: () => 1 }),
+    ).toThrow('$async');
+  });
+
+  it('takes a class, whose methods keep their object', () => {
+    class Refund {
+      readonly name = 'refund';
+      readonly description = 'Refunds.';
+      readonly #id: string = 'R-1';
+      readonly sideEffect = { key: () => this.#id };
+      execute(): string {
+        return this.#id;
+      }
+      approval(): boolean {
+        return this.#id !== '';
+      }
+    }
+    const { execute, approval, sideEffect } = defineTool(new Refund());
+    expect([execute({}, {} as never), approval({}, {} as never), sideEffect?.key({}, {} as never)]).toEqual([
+      'R-1',
+      true,
+      'R-1',
+    ]);
+  });
+
   it('are declared as written, but for $schema, in a copy', () => {
     const { $schema, ...rest } = parameters;
     expect($schema).toContain('draft-07');

@@ -63,3 +63,38 @@ describe('the caller, heard by a tool', () => {
     expect(model.audioMessages).toBeGreaterThanOrEqual(50);
   });
 });
+
+describe('the caller’s next words', () => {
+  it('reach a tool that waits for them, while the agent waits for the tool', async () => {
+    const confirm = defineTool({
+      name: 'confirm',
+      description: 'Waits for a yes.',
+      parameters: { type: 'object', properties: {} },
+      async execute(_args, ctx) {
+        const wordsNow = (): string => ctx.events.at(-1)?.content?.parts?.[0]?.text ?? '';
+        while (!wordsNow().includes('yes') && !ctx.signal.aborted)
+          await new Promise((resolve) => setImmediate(resolve));
+        return { said: wordsNow() };
+      },
+    });
+    const rig = new CallRig({
+      agent: defineAgent({
+        name: 'support',
+        instruction: 'Be brief.',
+        greeting: 'Hello.',
+        tools: [confirm],
+      }),
+    });
+    const { stream, model } = await rig.greeted();
+    model.listener.onToolCall(call('c1', 'confirm'));
+    await rig.turns();
+    model.listener.onInputTranscription('Well, ');
+    await rig.turns();
+    expect(model.responses).toEqual([]);
+    model.listener.onInputTranscription('yes.');
+    await rig.turns();
+    expect(model.responses).toMatchObject([{ id: 'c1', response: { said: 'Well, yes.' } }]);
+    stream.listener!.onStop();
+    await rig.advance(1_100);
+  });
+});

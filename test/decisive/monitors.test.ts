@@ -233,8 +233,9 @@ describe.each(LIVE_MODELS)('a copy of the caller’s sound, %s', (modelName) => 
     });
     await open(desk({ tools: [breaks] }), modelName);
     await call.calls(['breaks']);
-    await call.pass(1_500);
-    expect(call.told).toEqual(['breaks has failed and is over.']);
+    // Its last value is told first; the failure waits for the next pause.
+    await call.pass(12_000);
+    expect(call.told).toEqual(['breaks reports: {"count":1}', 'breaks has failed and is over.']);
     expect(await call.counts()).toMatchObject({ streamingTools: 0 });
     await call.hangUp();
   });

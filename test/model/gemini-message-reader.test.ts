@@ -226,15 +226,31 @@ describe('the other messages', () => {
     ]);
   });
 
-  it('skips and reports a function call that could not be answered', () => {
+  it('reports a function call that cannot be read; one that has an id is passed on, to be answered', () => {
     const { reader, listener, oddities } = readerOf();
     reader.read({
-      toolCall: { functionCalls: [{ name: 'f' }, { id: 'b' }, 'x', { id: 'c', name: 'h', args: [] }] },
+      toolCall: {
+        functionCalls: [
+          { name: 'f' },
+          { id: 'b' },
+          'x',
+          { id: 'c', name: 'h', args: [] },
+          { id: 'd', name: 'h' },
+        ],
+      },
     });
     expect(listener.events).toEqual([
-      { kind: 'toolCall', functionCalls: [{ id: 'c', name: 'h', args: {} }] },
+      {
+        kind: 'toolCall',
+        functionCalls: [
+          { id: 'b', name: 'unnamed', args: {}, unreadable: 'The call names no function.' },
+          { id: 'c', name: 'h', args: {}, unreadable: 'The arguments of h are no object.' },
+          { id: 'd', name: 'h', args: {} },
+        ],
+      },
     ]);
     expect(oddities).toEqual([
+      'function_call_malformed',
       'function_call_malformed',
       'function_call_malformed',
       'function_call_malformed',

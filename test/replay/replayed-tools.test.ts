@@ -41,6 +41,9 @@ function stageOf(made: 'recorded' | 'by hand', lines: readonly FixtureLine[]) {
     onSound: () => {},
     onImage: () => {},
     counts: () => ({}),
+    takeActions: () => NO_ACTIONS,
+    leave: () => [],
+    tellLate: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
   const tools = new ReplayedTools({ path: join('fixtures', 'calls', 'x.ndjson'), header, lines }, () => {});
@@ -51,9 +54,10 @@ function stageOf(made: 'recorded' | 'by hand', lines: readonly FixtureLine[]) {
   const work = tools.wrap(real, {
     listener: {
       update: ({ text }) => notes.push(`update ${text}`),
-      ended: (replaces, isStopped) => notes.push(`ended ${replaces} ${isStopped}`),
-      changed: () => notes.push('changed'),
-      settled: ({ id }) => notes.push(`settled ${id}`),
+      ended: (name, isStopped) => notes.push(`ended ${name} ${isStopped}`),
+      forget: (name) => notes.push(`forget ${name}`),
+      changed: async () => void notes.push('changed'),
+      settled: ({ id }) => notes.push(`settled ${id}`) > 0,
     },
     callControl: { hangUp: line('hangUp'), transfer: line('transfer') },
   });
@@ -96,12 +100,20 @@ describe('tools of a replay', () => {
     const said = [
       { update: { text: 'news', interrupts: false } },
       { forgotten: 'watch' },
+      { over: 'watch' },
       { settled: { id: 'c1', name: 'pay' }, outcome: { response: {} } },
       { wants: 'transfer' },
       { wants: 'hangUp' },
     ].map((content) => tools.say(toolLine(content)));
-    expect(said).toEqual([true, true, true, true, true]);
-    expect(notes).toEqual(['update news', 'ended watch true', 'settled c1', 'transfer', 'hangUp']);
+    expect(said).toEqual([true, true, true, true, true, true]);
+    expect(notes).toEqual([
+      'update news',
+      'forget watch',
+      'ended watch false',
+      'settled c1',
+      'transfer',
+      'hangUp',
+    ]);
   });
 
   it('tell that nobody hears a line before the tools have begun', () => {

@@ -9,6 +9,7 @@ export function bareTools(clock: Clock, more: Partial<ToolRunsOptions> = {}): To
     agentNamed: () => undefined,
     runInWorker: () => () => Promise.reject(new Error('there are no workers')),
     tellLate: () => Promise.resolve(),
+    tellChanged: () => Promise.resolve(),
     clock,
     log: silentLog,
     ...more,

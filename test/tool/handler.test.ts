@@ -259,16 +259,30 @@ describe('a side effect', () => {
     ]);
   });
 
+  it.each([['throws NothingDone', () => Promise.reject(new NothingDone('the card was declined'))]])(
+    'that %s may be tried again',
+    async (_what, execute) => {
+      const { stage, deeds } = refunds(execute);
+      const one = await stage.ask('refund', ORDER);
+      expect(stage.host.answerTo(one)).toEqual({ error: 'the card was declined' });
+      expect(stage.ledger.stateOf(KEY)).toBeUndefined();
+      await stage.ask('refund', ORDER);
+      expect(deeds()).toBe(2);
+    },
+  );
+
+  // The money may have gone before whatever the error tells of.
   it.each([
-    ['throws NothingDone', () => Promise.reject(new NothingDone('the card was declined'))],
-    ['answers with an error', () => ({ error: 'the card was declined' })],
-  ])('that %s may be tried again', async (_what, execute) => {
+    ['answers with an error', () => ({ error: 'the receipt could not be mailed', refund_id: 'R-1' })],
+    ['returns an Error', () => new Error('the receipt could not be mailed')],
+  ])('that %s is done, and a repeat gets the same answer', async (_what, execute) => {
     const { stage, deeds } = refunds(execute);
     const one = await stage.ask('refund', ORDER);
-    expect(stage.host.answerTo(one)).toEqual({ error: 'the card was declined' });
-    expect(stage.ledger.stateOf(KEY)).toBeUndefined();
-    await stage.ask('refund', ORDER);
-    expect(deeds()).toBe(2);
+    const two = await stage.ask('refund', ORDER);
+    expect(stage.host.answerTo(one)).toMatchObject({ error: 'the receipt could not be mailed' });
+    expect(stage.host.answerTo(two)).toEqual(stage.host.answerTo(one));
+    expect(deeds()).toBe(1);
+    expect(stage.ledger.stateOf(KEY)).toBe('done');
   });
 
   it('that throws stays open, and a repeat is refused', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ToolContext } from '../../src/agent/tool-context.js';
 import { NO_ACTIONS, type Event } from '../../src/event/event.js';
-import { CONTEXT_EVENTS_MAX } from '../../src/tool-limits.js';
+import { CONTEXT_EVENTS_MAX, UPDATE_MAX_CHARS } from '../../src/tool-limits.js';
 import { IDENTITY, invocationOf, tool, ToolStage } from './tool-stage.js';
 
 const { signal } = new AbortController();
@@ -29,13 +29,39 @@ describe('the context of a call', () => {
     const invocation = invocationOf({ history: [event('h1'), event('h2')] });
     const { ctx } = invocation.scope(signal);
     expect(ctx.events.map(({ id }) => id)).toEqual(['h1', 'h2']);
-    invocation.hear(event('now'));
+    invocation.hear({ type: 'event', event: event('now') });
     expect(ctx.events.map(({ id }) => id)).toEqual(['h1', 'h2', 'now']);
     expect(() => (ctx.events as Event[]).push(event('forged'))).toThrow(TypeError);
-    for (let index = 0; index < 3 * CONTEXT_EVENTS_MAX; index += 1) invocation.hear(event(`e${index}`));
+    // What is stored is what was told, whatever a tool does with what it sees.
+    const functionCall = { name: 'refund', args: { amount: { minor: 500 } } };
+    const asked = { ...event('asked'), content: { role: 'model', parts: [{ functionCall }] } } as const;
+    invocation.hear({ type: 'event', event: asked });
+    expect(Object.isFrozen(functionCall.args.amount)).toBe(true);
+    for (let index = 0; index < 3 * CONTEXT_EVENTS_MAX; index += 1)
+      invocation.hear({ type: 'event', event: event(`e${index}`) });
     expect(ctx.events).toHaveLength(CONTEXT_EVENTS_MAX);
     expect(ctx.events.at(-1)?.id).toBe(`e${3 * CONTEXT_EVENTS_MAX - 1}`);
     expect(invocationOf().scope(signal).ctx.events).toEqual([]);
+  });
+
+  // Their message is complete only when the agent has answered, and the agent may be waiting for this tool.
+  it('shows what the caller is saying, as one partial event that grows and is then replaced', () => {
+    const invocation = invocationOf();
+    const { ctx } = invocation.scope(signal);
+    const said = (text: string) => ({ content: { role: 'user', parts: [{ text }] } }) as const;
+    for (const text of ['Yes, ', 'please.'])
+      invocation.hear({
+        type: 'delta',
+        msg: 'm1',
+        role: 'user',
+        event: { ...event(text), ...said(text), partial: true },
+      });
+    invocation.hear({ type: 'event', event: event('between') });
+    expect(ctx.events).toMatchObject([{ id: 'between' }, { ...said('Yes, please.'), partial: true }]);
+    const whole = { ...event('whole'), ...said('Yes, please.') };
+    invocation.hear({ type: 'sealed', msg: 'm1', role: 'user', event: whole });
+    expect(ctx.events).toEqual([event('between'), whole]);
+    expect(invocation.snapshot().events).toEqual(ctx.events);
   });
 
   it('gives what was changed through it once, and sees what others changed', () => {
@@ -106,6 +132,7 @@ describe('the context of a call', () => {
     const scope = invocationOf({ onFollowUp: (text) => void told.push(text) }).scope(signal);
     scope.close();
     scope.ctx.followUp('The parcel has left.');
+    expect(() => scope.ctx.followUp('x'.repeat(UPDATE_MAX_CHARS + 1))).toThrow(RangeError);
     expect(() => scope.ctx.followUp(' ')).toThrow(TypeError);
     expect(() => scope.ctx.followUp(5 as never)).toThrow(TypeError);
     expect(told).toEqual(['The parcel has left.']);

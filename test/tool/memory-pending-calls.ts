@@ -13,6 +13,7 @@ interface Row {
   readonly call: PendingCall;
   decided: DecidedCall | undefined;
   isSettled: boolean;
+  isTold: boolean;
 }
 
 export class MemoryPendingCalls implements PendingCalls {
@@ -33,7 +34,12 @@ export class MemoryPendingCalls implements PendingCalls {
 
   async addPendingCall(call: PendingCall): Promise<void> {
     await this.#reach();
-    this.rows.set(call.id, { call: structuredClone(call), decided: undefined, isSettled: false });
+    this.rows.set(call.id, {
+      call: structuredClone(call),
+      decided: undefined,
+      isSettled: false,
+      isTold: false,
+    });
   }
 
   async listPendingCalls(): Promise<Page<PendingCall, string>> {
@@ -63,6 +69,14 @@ export class MemoryPendingCalls implements PendingCalls {
     const row = this.rows.get(id);
     if (row === undefined || row.isSettled) return false;
     row.isSettled = true;
+    return true;
+  }
+
+  /** An event with the call's id is stored, and settles it; false: there is one already. */
+  tell(id: string): boolean {
+    const row = this.rows.get(id);
+    if (row === undefined || row.isTold) return false;
+    row.isSettled = row.isTold = true;
     return true;
   }
 

@@ -47,9 +47,20 @@ describe('what waits for a pause', () => {
     expect(updates.size).toBe(0);
   });
 
-  it('is bounded: the oldest goes, and is counted', () => {
+  it('does not interrupt where it may not yet', () => {
     const updates = new ModelUpdates();
-    for (let index = 0; index < UPDATES_WAITING_MAX + 2; index += 1) updates.add(update(`${index}`));
-    expect([updates.size, updates.dropped, updates.take(true)?.text]).toEqual([UPDATES_WAITING_MAX, 2, '2']);
+    updates.add(update('fire', 'alarm', true));
+    expect(updates.take(false, false)).toBeUndefined();
+    expect(updates.take(true, false)?.text).toBe('fire');
+  });
+
+  it('is bounded: values go first, then the oldest, and who added it is told', () => {
+    const updates = new ModelUpdates();
+    expect(updates.add(update('refund approved'))).toBeUndefined();
+    updates.add(update('300', 'stock'));
+    for (let index = 2; index < UPDATES_WAITING_MAX; index += 1) updates.add(update(`${index}`));
+    expect(updates.add(update('x'))?.text).toBe('300');
+    expect(updates.add(update('y'))?.text).toBe('refund approved');
+    expect([updates.size, updates.take(true)?.text]).toEqual([UPDATES_WAITING_MAX, '2']);
   });
 });

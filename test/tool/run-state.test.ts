@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RunState } from '../../src/tool/run-state.js';
-import { STATE_KEY_MAX_CHARS } from '../../src/tool-limits.js';
+import { STORE_NAME_MAX_BYTES } from '../../src/limits.js';
 
 function stateOf(stored: Record<string, unknown> = {}) {
   const changes: [string, unknown][] = [];
@@ -52,7 +52,7 @@ describe('the state of a run, as a tool sees it', () => {
     const stored = JSON.parse('{"__proto__":1}') as Record<string, unknown>;
     const { run, state } = stateOf(stored);
     expect(state['__proto__']).toBe(1);
-    run.apply(JSON.parse('{"__proto__":2}') as Record<string, unknown>);
+    run.set('__proto__', 2, () => {});
     expect(state['__proto__']).toBe(2);
     expect(Object.entries(run.snapshot())).toEqual([['__proto__', 2]]);
   });
@@ -94,9 +94,9 @@ describe('the state of a run, as a tool sees it', () => {
     const set = (key: string | symbol) => (): void => {
       (state as Record<string | symbol, unknown>)[key] = 1;
     };
-    expect(set('')).toThrow('a key is text');
-    expect(set(Symbol('x'))).toThrow('a key is text');
-    expect(set('x'.repeat(STATE_KEY_MAX_CHARS + 1))).toThrow('at most 200');
+    expect(set('')).toThrow('is empty');
+    expect(set(Symbol('x'))).toThrow('is not a string');
+    expect(set('x'.repeat(STORE_NAME_MAX_BYTES + 1))).toThrow('longer than 256 bytes');
     expect((state as Record<symbol, unknown>)[Symbol.iterator]).toBeUndefined();
   });
 

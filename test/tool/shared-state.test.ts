@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { SharedValues } from '../../src/tool/shared-state.js';
+import { TimeUp } from '../../src/tool/within-time.js';
 import { SHARED_KEYS_MAX, SHARED_WAIT_MS } from '../../src/tool-limits.js';
 
 function shared() {
@@ -27,7 +28,9 @@ describe('what the tools of a run share', () => {
     const short = mine.waitFor('a', { timeoutMs: 10 });
     const usual = mine.waitFor('a');
     clock.advance(10);
-    await expect(short).rejects.toThrow('0.01 s');
+    await expect(short).rejects.toThrow('nobody set a within 0.01 s');
+    // The tool's own time is not up.
+    await expect(short).rejects.not.toBeInstanceOf(TimeUp);
     clock.advance(SHARED_WAIT_MS - 10);
     await expect(usual).rejects.toThrow('30 s');
     const stopped = mine.waitFor('a');

@@ -5,7 +5,7 @@ import { sleep } from '../../src/clock.js';
 import { silentLog } from '../../src/observe/log.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { StreamingTools } from '../../src/tool/streaming-tools.js';
-import { STREAMING_STOP_MAX_MS } from '../../src/tool-limits.js';
+import { STREAMING_STOP_MAX_MS, STREAMING_VALUES_PER_S_MAX } from '../../src/tool-limits.js';
 import {
   deferred,
   NOTHING_LEFT,
@@ -474,6 +474,79 @@ describe('a streaming tool at its end', () => {
     expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
+  it('is asked for so many values a second, whatever it yields', async () => {
+    let yields = 0;
+    const stage = stageOf(() => [
+      streaming(async function* () {
+        for (;;) yield (yields += 1);
+      }),
+    ]);
+    await stage.ask('watch');
+    for (let second = 1; second <= 3; second += 1) {
+      for (let turn = 0; turn < 50; turn += 1) await settled();
+      expect(yields).toBeLessThanOrEqual(second * STREAMING_VALUES_PER_S_MAX);
+      expect(yields).toBeGreaterThan((second - 1) * STREAMING_VALUES_PER_S_MAX);
+      await stage.pass(1_000);
+    }
+    await stage.close();
+    expect(stage.counts).toEqual(NOTHING_LEFT);
+  });
+
+  it('that is over by itself is forgotten all the same when it is stopped', async () => {
+    const stage = stageOf(() => [
+      streaming(async function* () {
+        yield await Promise.resolve('the last value');
+      }),
+    ]);
+    await stage.ask('watch');
+    await settled();
+    expect(stage.host.of('forgotten')).toEqual([]);
+    const id = await stage.ask('stop_streaming', { function_name: 'watch' });
+    expect(JSON.stringify(stage.host.answerTo(id))).toContain('none active');
+    expect(stage.host.of('forgotten')).toEqual([{ kind: 'forgotten', replaces: 'watch' }]);
+  });
+
+  it('that fails behind a value says both', async () => {
+    const stage = stageOf(() => [
+      streaming(async function* () {
+        yield await Promise.resolve('it has begun to burn');
+        throw new Error('the sensor is gone');
+      }),
+    ]);
+    await stage.ask('watch');
+    await settled();
+    const [value, failure] = stage.host.of('update');
+    expect([value?.text, failure?.text]).toEqual([
+      'watch reports: it has begun to burn',
+      'watch has failed and is over.',
+    ]);
+    // A newer update of the same name would take the place of the value.
+    expect([value?.replaces, failure?.replaces]).toEqual(['watch', undefined]);
+  });
+
+  it('that is stopped and called again in one message begins behind the end of the first', async () => {
+    const trace: string[] = [];
+    const stage = stageOf(() => [
+      streaming(async function* ({ symbol }, { signal }) {
+        trace.push(`begin ${String(symbol)}`);
+        try {
+          await new Promise((resolve) => {
+            signal.addEventListener('abort', resolve);
+          });
+          yield 'late';
+        } finally {
+          await settled();
+          trace.push(`end ${String(symbol)}`);
+        }
+      }),
+    ]);
+    await stage.ask('watch', { symbol: 'A' });
+    stage.send(['stop_streaming', { function_name: 'watch' }], ['watch', { symbol: 'B' }]);
+    for (let turn = 0; turn < 10; turn += 1) await settled();
+    expect(trace).toEqual(['begin A', 'end A', 'begin B']);
+    await stage.close();
+  });
+
   it('is stopped with the run: its finally has run within a second, and nothing more is told', async () => {
     const ended: string[] = [];
     const stage = stageOf(() => [
@@ -525,7 +598,7 @@ describe('a streaming tool at its end', () => {
 
   it('is not begun behind the end of its run, however the call got so far', async () => {
     const tools = new StreamingTools({
-      listener: { update() {}, ended() {}, changed() {} },
+      listener: { update() {}, ended() {}, forget() {}, changed: () => Promise.resolve() },
       clock: new VirtualClock(),
       log: silentLog,
     });

@@ -1,11 +1,13 @@
 /**
  * Ten thousand runs of an agent's tools, each a seeded order of calls, endings, withdrawals, interruptions, decisions,
- * passing time and a hang-up at any point. Whatever the order, nothing is left, and each call has its answer or none.
+ * passing time and a hang-up at any point. Whatever the order, nothing is left, each call has its answer or none, and
+ * what a tool, a guard or a rule could write is told in one event.
  */
 import { describe, expect, it } from 'vitest';
 import { nextTurn } from '../../src/clock.js';
 import { definePlugin } from '../../src/agent/plugin.js';
 import { NothingDone, type Tool } from '../../src/agent/tool.js';
+import type { ToolContext } from '../../src/agent/tool-context.js';
 import { STREAMING_STOP_MAX_MS } from '../../src/tool-limits.js';
 import { Chance, fuzzCount, fuzzedAtLeast, FUZZ_SEED } from '../fuzz/seed.js';
 import { deferred, NOTHING_LEFT, tool, ToolStage, type Deferred } from './tool-stage.js';
@@ -28,7 +30,9 @@ interface Stream {
 }
 
 /** Tools that end when the test says so, or never, or only when they are told to stop. */
-function toolsOf(world: () => Pick<Run, 'open' | 'chance' | 'streams' | 'isClosed'>): readonly Tool[] {
+function toolsOf(
+  world: () => Pick<Run, 'open' | 'chance' | 'streams' | 'isClosed' | 'write' | 'save'>,
+): readonly Tool[] {
   const begin = (signal: AbortSignal): Promise<unknown> => {
     const { open, chance } = world();
     const work = { signal, deferred: deferred() };
@@ -37,16 +41,26 @@ function toolsOf(world: () => Pick<Run, 'open' | 'chance' | 'streams' | 'isClose
       signal.addEventListener('abort', () => work.deferred.reject(new Error('stopped')), { once: true });
     return work.deferred.promise;
   };
-  async function* values(
-    args: Readonly<Record<string, unknown>>,
-    { signal }: { readonly signal: AbortSignal },
-  ) {
+  /** Writes state in front of its work and behind it, however that ends, and keeps a file now and then. */
+  const writing = async (ctx: ToolContext): Promise<unknown> => {
+    world().write(ctx);
+    if (world().chance.once(3)) await world().save(ctx);
+    try {
+      return await begin(ctx.signal);
+    } finally {
+      world().write(ctx);
+      if (world().chance.once(3)) void world().save(ctx);
+    }
+  };
+  async function* values(args: Readonly<Record<string, unknown>>, ctx: ToolContext) {
+    const { signal } = ctx;
     const stream: Stream = { signal, isOver: false };
     world().streams.push(stream);
     expect(world().isClosed).toBe(false);
     try {
-      for (;;) yield await begin(signal);
+      for (;;) yield await writing(ctx);
     } finally {
+      world().write(ctx);
       try {
         if (args['symbol'] === 'B') await begin(signal);
       } finally {
@@ -55,15 +69,18 @@ function toolsOf(world: () => Pick<Run, 'open' | 'chance' | 'streams' | 'isClose
     }
   }
   /** What a person approved is done after the run, too; nothing else is begun then. */
-  const approved = {
-    approval: true,
-    execute: (_args: unknown, { signal }: { readonly signal: AbortSignal }) => begin(signal),
-  };
+  const approved = { approval: true, execute: (_args: unknown, ctx: ToolContext) => writing(ctx) };
   const wait = {
-    execute(_args: unknown, { signal }: { readonly signal: AbortSignal }) {
+    execute(_args: unknown, ctx: ToolContext) {
       expect(world().isClosed).toBe(false);
-      return begin(signal);
+      return writing(ctx);
     },
+  };
+  /** Writes, and then decides as it likes. */
+  const rule = (_args: unknown, ctx: ToolContext): boolean => {
+    world().write(ctx);
+    if (world().chance.once(3)) throw new Error('no rule');
+    return world().chance.once(2);
   };
   return [
     tool('quick', { execute: ({ value }) => value }),
@@ -75,6 +92,12 @@ function toolsOf(world: () => Pick<Run, 'open' | 'chance' | 'streams' | 'isClose
     tool('monitor', { execute: values }),
     tool('listen', { execute: values, inputStream: true }),
     tool('guarded', wait),
+    tool('ruled', { ...approved, approval: rule, timeoutMs: 5_000 }),
+    tool('ruled_monitor', { execute: values, approval: rule }),
+    tool('narrow', {
+      ...wait,
+      parameters: { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
+    }),
     tool('sharing', {
       execute: (_args, { shared, signal }) =>
         world().chance.once(2) ? shared.waitFor('key') : begin(signal).then(() => shared.set('key', 1)),
@@ -109,12 +132,17 @@ class Run {
   readonly gates: Deferred<void>[] = [];
   readonly streams: Stream[] = [];
   isClosed = false;
+  /** Keys of state, and names of artifacts, that could be written. */
+  readonly written: string[] = [];
+  readonly saved: string[] = [];
+  #names = 0;
   /** Messages of the model whose answers somebody still waits for. */
   unanswered = 0;
 
   constructor(seed: number) {
     this.chance = new Chance(seed);
-    const guard = (): unknown => {
+    const guard = (ctx: ToolContext): unknown => {
+      this.write(ctx);
       if (!this.chance.once(3)) return undefined;
       const held = deferred();
       this.guards.push(held);
@@ -126,8 +154,13 @@ class Run {
       plugins: [
         definePlugin({
           name: 'gate',
-          beforeTool: ({ tool: name }) => (name === 'guarded' ? guard() : undefined),
-          afterTool: ({ tool: name }) => (name === 'guarded' ? guard() : undefined),
+          beforeTool: ({ tool: name, ctx, args }) => {
+            // What is not there cannot be read by the tool: it is refused behind the guard.
+            if (name === 'narrow' && this.chance.once(2)) delete args['key'];
+            if (name === 'narrow') this.write(ctx);
+            return name === 'guarded' ? guard(ctx) : undefined;
+          },
+          afterTool: ({ tool: name, ctx }) => (name === 'guarded' ? guard(ctx) : undefined),
         }),
       ],
       runConfig: { maxConcurrentTools: 1 + this.chance.below(4) },
@@ -156,6 +189,30 @@ class Run {
     await rest(2);
     checkClosed(this);
     await this.end();
+  }
+
+  /** A key that nobody else writes, where it can be written. */
+  write({ state }: ToolContext): void {
+    this.#names += 1;
+    const key = `k${this.#names}`;
+    try {
+      state[key] = this.#names;
+    } catch (error) {
+      if ((error as Error).message === 'the call is over: nothing more is kept of it') return;
+      throw error;
+    }
+    this.written.push(key);
+  }
+
+  async save(ctx: ToolContext): Promise<void> {
+    this.#names += 1;
+    const name = `a${this.#names}`;
+    try {
+      await ctx.saveArtifact(name, new Uint8Array(1), 'text/plain');
+    } catch {
+      return;
+    }
+    this.saved.push(name);
   }
 
   openGates(): void {
@@ -247,7 +304,17 @@ class Run {
   }
 }
 
-const seen = { answered: 0, withdrawn: 0, cut: 0, former: 0, settledLate: 0, streamed: 0 };
+const seen = {
+  answered: 0,
+  withdrawn: 0,
+  cut: 0,
+  former: 0,
+  settledLate: 0,
+  streamed: 0,
+  cutWithChanges: 0,
+  changed: 0,
+  changedLate: 0,
+};
 
 /** The run has just ended: what of it is still there would stay there as long as somebody else’s code does. */
 function checkClosed({ stage, streams, unanswered }: Run): void {
@@ -260,8 +327,21 @@ function checkClosed({ stage, streams, unanswered }: Run): void {
   if (counts['sideEffects'] === 0 && counts['decisions'] === 0) expect(counts['timers']).toBe(0);
 }
 
-function check({ stage, isEach, lostAt }: Run): void {
+/** All that was written is told, once. */
+function checkChanges({ stage, written, saved }: Run): void {
+  const told = stage.changesTold;
+  expect(told.flatMap(({ stateDelta }) => Object.keys(stateDelta)).toSorted()).toEqual(written.toSorted());
+  expect(told.flatMap(({ artifactDelta }) => Object.keys(artifactDelta)).toSorted()).toEqual(
+    saved.toSorted(),
+  );
+  seen.changed += stage.host.of('changed').length;
+  seen.changedLate += stage.lateChanges.length;
+}
+
+function check(run: Run): void {
+  const { stage, isEach, lostAt } = run;
   expect(stage.counts).toEqual(NOTHING_LEFT);
+  checkChanges(run);
   const { told, frames } = stage.host;
   const calledAt = new Map<string, number>();
   const withdrawnAt = new Map<string, number>();
@@ -287,7 +367,10 @@ function check({ stage, isEach, lostAt }: Run): void {
       if (one.isPending) expect(so).toEqual({ pending: 0, final: 0 });
       so[one.isPending ? 'pending' : 'final'] += 1;
       responses.set(one.id, so);
-      if (one.response['error'] === CUT) cut.add(one.id);
+      if (one.response['error'] === CUT) {
+        cut.add(one.id);
+        if (Object.keys(one.actions.stateDelta).length > 0) seen.cutWithChanges += 1;
+      }
     }
     if (one.kind === 'answered')
       for (const { id } of one.responses) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NO_ACTIONS } from '../../src/event/event.js';
+import { type EventActions, NO_ACTIONS } from '../../src/event/event.js';
 import type { FunctionCall } from '../../src/model/live-connection.js';
 import { canonicalJson } from '../../src/tool/canonical-json.js';
 import { TOOL_CALLS_OPEN_MAX } from '../../src/tool-limits.js';
@@ -22,6 +22,10 @@ class OpenWork implements ToolWork {
   readonly signals = new Map<string, AbortSignal>();
   readonly wantsSound = false;
   isClosed = false;
+  /** What the calls have changed, by id, and what goes on behind its answer; each is taken once. */
+  readonly changes = new Map<string, EventActions>();
+  rest: readonly EventActions[] = [];
+  readonly late: EventActions[] = [];
 
   carryOut({ id }: { readonly id: string }, signal: AbortSignal): Promise<CallOutcome> {
     const work = deferred<CallOutcome>();
@@ -43,6 +47,21 @@ class OpenWork implements ToolWork {
   onImage(): void {}
   counts(): Readonly<Record<string, number>> {
     return {};
+  }
+
+  takeActions({ id }: { readonly id: string }): EventActions {
+    const actions = this.changes.get(id) ?? NO_ACTIONS;
+    this.changes.delete(id);
+    return actions;
+  }
+
+  leave(): readonly EventActions[] {
+    return this.rest;
+  }
+
+  tellLate(actions: EventActions): Promise<void> {
+    this.late.push(actions);
+    return Promise.resolve();
   }
 
   close(): Promise<void> {
@@ -91,6 +110,16 @@ describe('the calls of a run', () => {
     await work.end('c2', done({}));
     await work.end('c1', done({}));
     expect(host.frames).toEqual([['c2'], ['c1']]);
+  });
+
+  it('that cannot be read are answered, and not run', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    await calls.dispatch([{ ...call('c1', 'refund'), unreadable: 'The arguments of refund are no object.' }]);
+    expect(work.open.size).toBe(0);
+    expect(host.of('answered')).toMatchObject([
+      { responses: [{ id: 'c1', response: { error: 'The arguments of refund are no object.' } }] },
+    ]);
   });
 
   it('that are pending or streaming are under way until they are settled or over', async () => {
@@ -343,7 +372,7 @@ describe('the end of a run', () => {
     void calls.dispatch([call('c1')]);
     await work.end('c1', done({}));
     listener?.update({ text: 'late', interrupts: false });
-    listener?.changed(NO_ACTIONS);
+    void listener?.changed(NO_ACTIONS);
     listener?.settled({ id: 'c0', name: 'long' }, done({}));
     await calls.close();
     const told = host.told.length;

@@ -59,7 +59,20 @@ describe('what a handler returned', () => {
   });
 });
 
+it.each([
+  ['an Error', new Error('card declined'), { error: 'card declined' }],
+  ['an Error inside', { cause: new TypeError('no card') }, { cause: 'no card' }],
+  ['a Map', new Map([['a', new Map([['b', 1]])]]), { a: { b: 1 } }],
+  ['a Set', { ids: new Set([1, 2]) }, { ids: [1, 2] }],
+])('%s is told as what it holds', (_what, value, told) => {
+  expect(responseOf(value)).toEqual(told);
+});
+
 describe('an error', () => {
+  it.each(['', ' ', '\n'])('without a text (%j) is one all the same', (text) => {
+    expect(isError(errorResponse(text))).toBe(true);
+  });
+
   it('is told in bounds', () => {
     expect(errorResponse('x'.repeat(10_000))).toEqual({ error: 'x'.repeat(TOOL_ERROR_MAX_CHARS) });
   });
@@ -101,6 +114,21 @@ it.each([
   expect(isEmpty(value)).toBe(is);
 });
 
-it('a content without words, of a guard, is empty text', () => {
-  expect(guardResponse({ role: 'model', parts: [] })).toEqual({ result: '' });
+describe('what a guard returns', () => {
+  it('is empty text if it is a content without words', () => {
+    expect(guardResponse({ role: 'model', parts: [] })).toEqual({ result: '' });
+  });
+
+  it('is no content where its parts are something else', () => {
+    const value = { parts: [{ sku: 'bolt', qty: 2 }] };
+    expect(guardResponse(value)).toEqual(value);
+  });
+
+  it.each([undefined, null])('is nothing if it is %s', (value) => {
+    expect(guardResponse(value)).toBeUndefined();
+  });
+
+  it.each([1n, 'x'.repeat(TOOL_RESULT_MAX_CHARS)])('is thrown out if it cannot be told (%#)', (value) => {
+    expect(() => guardResponse(value)).toThrow(/cannot be told|too long/);
+  });
 });

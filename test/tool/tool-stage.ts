@@ -56,17 +56,24 @@ export type Told =
 type ToldOf<Kind extends Told['kind']> = Extract<Told, { readonly kind: Kind }>;
 
 export class RecordingHost implements ToolHost {
+  readonly #onStored: (eventId: string) => void;
   readonly told: Told[] = [];
   readonly events: ToolHost['events'] = {
     called: (calls, { longRunningToolIds = [] }) =>
       this.#keep({ kind: 'called', ids: calls.map(({ id }) => id), long: longRunningToolIds }),
-    responded: (responses, { actions, isPending = false }) => {
+    responded: (responses, { actions, isPending = false, eventId }) => {
+      if (eventId !== undefined) this.#onStored(eventId);
       for (const { id, response } of responses)
         this.#keep({ kind: 'responded', id, response, actions, isPending });
     },
     withdrawn: (calls) => this.#keep({ kind: 'withdrawn', ids: calls.map(({ id }) => id) }),
     changed: (actions) => this.#keep({ kind: 'changed', actions }),
   };
+
+  /** `onStored` is told of events with an id of their own, as if they were stored at once. */
+  constructor(onStored: (eventId: string) => void = () => {}) {
+    this.#onStored = onStored;
+  }
 
   answer(responses: readonly FunctionResponse[]): void {
     this.#keep({ kind: 'answered', responses });
@@ -153,7 +160,7 @@ export interface StageOptions extends Partial<Omit<AgentDefinition, 'name'>> {
 export class ToolStage {
   readonly clock: VirtualClock;
   readonly log = new RecordingLog();
-  readonly host = new RecordingHost();
+  readonly host: RecordingHost;
   readonly ledger: MemoryLedger;
   readonly store: MemoryPendingCalls;
   readonly runs: ToolRuns;
@@ -166,6 +173,8 @@ export class ToolStage {
     readonly response: JsonObject;
     readonly actions: EventActions;
   }[] = [];
+  /** What was changed behind the end of the run. */
+  readonly lateChanges: EventActions[] = [];
   #count = 0;
 
   constructor({
@@ -183,14 +192,17 @@ export class ToolStage {
     this.clock = clock;
     this.ledger = ledger;
     this.store = store;
+    this.host = new RecordingHost((eventId) => void store.tell(eventId));
     const { log } = this;
     const agent = defineAgent({ instruction: 'Serve.', ...definition, name: 'desk' });
     this.runs = new ToolRuns({
       store: storeOf({ ledger, store, readState }),
       agentNamed: (name) => (name === 'desk' ? agent : undefined),
       runInWorker: () => () => Promise.reject(new Error('there are no workers here')),
-      tellLate: async ({ callId }, { response = {} }, actions) =>
-        void this.late.push({ callId, response, actions }),
+      tellLate: async ({ id, callId }, { response = {} }, actions) => {
+        if (store.tell(id)) this.late.push({ callId, response, actions });
+      },
+      tellChanged: async (_run, actions) => void this.lateChanges.push(actions),
       clock,
       log,
     });
@@ -256,6 +268,12 @@ export class ToolStage {
     await closed;
   }
 
+  /** All changes that some event has told. */
+  get changesTold(): readonly EventActions[] {
+    const inRun = this.host.told.flatMap((one) => ('actions' in one ? one.actions : []));
+    return [...inRun, ...this.late.map(({ actions }) => actions), ...this.lateChanges];
+  }
+
   get counts(): Readonly<Record<string, number>> {
     return {
       ...this.runs.counts(),
@@ -275,6 +293,7 @@ export const NOTHING_OPEN = {
   pendingCalls: 0,
   decisions: 0,
   sideEffects: 0,
+  lateChanges: 0,
   timers: 0,
 };
 
@@ -290,7 +309,10 @@ interface StoreParts {
 function storeOf({ ledger, store, readState }: StoreParts): ToolStore {
   return {
     readState,
-    saveArtifact: () => Promise.resolve(0),
+    async saveArtifact() {
+      await store.gate;
+      return 0;
+    },
     loadArtifact: () => Promise.resolve(undefined),
     remember: () => Promise.resolve(0),
     relate: () => Promise.resolve(false),
@@ -319,6 +341,7 @@ export function invocationOf(options: Partial<InvocationOptions> & { readonly ru
     callControl: NO_LINE,
     clock: new VirtualClock(),
     onFollowUp() {},
+    onChanged: () => Promise.resolve(),
     ...options,
   });
 }
