@@ -90,7 +90,7 @@ async function busyCall({ agent, runs, callSid, signal }) {
         callControl: NO_LINE,
         isLive: true,
         listener,
-        onInvocation: nothing,
+        listen: nothing,
       }),
     autoExecute: true,
     autoRespond: true,

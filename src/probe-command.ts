@@ -1,7 +1,7 @@
 /**
- * `npm run probe`: asks the agents that ship for single tools, several at once, sums, refunds and memory, whole and live, and says
- * what passed. Takes the model from the environment; without a key the rehearsal answers. Exit 0, 1 if a turn failed, or 78
- * for a wrong command line or model.
+ * `npm run probe`: asks the agents that ship for each of their tools, whole, as it goes and live, and says what passed. Takes
+ * the model from the environment; without a key the rehearsal answers. Exit 0, 1 if a turn failed, or 78 for a wrong command
+ * line or model.
  */
 import { parseArgs } from 'node:util';
 import { config as loadDotenv } from 'dotenv';
@@ -22,6 +22,7 @@ With GEMINI_API_KEY, or another of the SDK's credentials, the real model is aske
 called and answered.
 `;
 const CONFIG_EXIT = 78;
+const TURN_WIDTH = Math.max(...PROBE_TURNS.map(({ name }) => name.length));
 /** What of the environment says which model answers: the probe has no door, no number and no database of its operator's. */
 const OF_THE_MODEL = /^(MODEL|GEMINI_\w+|GOOGLE_\w+)$/;
 
@@ -49,7 +50,7 @@ function lineOf({ passed, agent, mode, turn, calls, durationMs, fault }: ProbeRe
     passed ? 'passed' : 'FAILED',
     agent.padEnd(9),
     mode.padEnd(4),
-    turn.padEnd(36),
+    turn.padEnd(TURN_WIDTH),
     seconds,
     called,
   ];

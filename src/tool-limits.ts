@@ -160,6 +160,9 @@ export const MEMORY_RECALLED_MAX = 20;
 
 /** One sentence of the probe to its answer, a real model's tools and speech among it. */
 export const PROBE_TURN_MAX_MS = 60_000;
+/** What a web client of the probe shows to a monitor: sound in pieces of so long, and a picture so often, below what is taken. */
+export const PROBE_SOUND_EVERY_MS = 100;
+export const PROBE_PICTURE_EVERY_MS = 2_000;
 
 /** Calls of one session that wait for a person or a slow job. */
 export const PENDING_CALLS_MAX = 100;

@@ -2,10 +2,14 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
+import concierge from '../agents/concierge.js';
+import monitor from '../agents/monitor.js';
+import support from '../agents/support.js';
 import { systemClock } from '../src/clock.js';
 import { silentLog } from '../src/observe/log.js';
+import type { ProbeMode } from '../src/probe/probe-conversation.js';
 import { type ProbeResult, probeAgent } from '../src/probe/probe-run.js';
-import { PROBE_TURNS } from '../src/probe/probe-turns.js';
+import { modesOf, PROBE_TURNS } from '../src/probe/probe-turns.js';
 
 // The rehearsal speaks in real time.
 vi.setConfig({ testTimeout: 180_000 });
@@ -29,7 +33,7 @@ function run(...args: string[]): Promise<Ran> {
 }
 
 describe('npm run probe', () => {
-  it('asks every agent that ships, whole and live, and all of it passes', async () => {
+  it('asks every agent that ships, in every mode, and all of it passes', async () => {
     const { code, output, errors } = await run('--json');
     const results = output
       .trim()
@@ -37,13 +41,28 @@ describe('npm run probe', () => {
       .map((line) => JSON.parse(line) as ProbeResult);
     expect(results.filter(({ passed }) => !passed)).toEqual([]);
     expect(results.map(({ agent, turn, mode }) => [agent, turn, mode])).toEqual(
-      PROBE_TURNS.flatMap(({ agent, name }) => ['run', 'live'].map((mode) => [agent, name, mode])),
+      PROBE_TURNS.flatMap((turn) => modesOf(turn).map((mode) => [turn.agent, turn.name, mode])),
     );
     expect([code, errors]).toEqual([0, '']);
   });
 
+  it.each([concierge, support, monitor])(
+    'asks $name for each of its tools, in every mode that can answer',
+    ({ name: agent, tools = [] }) => {
+      const asked = (mode: ProbeMode) =>
+        PROBE_TURNS.filter((turn) => turn.agent === agent && modesOf(turn).includes(mode)).flatMap(
+          ({ says }) => says.flat().flatMap(({ calls }) => calls),
+        );
+      const names = tools.map(({ name }) => name);
+      expect(asked('live')).toEqual(expect.arrayContaining(names));
+      const answering = tools.filter(({ kind }) => kind !== 'streaming').map(({ name }) => name);
+      for (const mode of ['run', 'sse'] as const)
+        expect(asked(mode)).toEqual(expect.arrayContaining(answering));
+    },
+  );
+
   it.each([
-    [['--agent', 'nobody'], 'concierge, support'],
+    [['--agent', 'nobody'], 'concierge, support, monitor'],
     [['--agents'], '--agents'],
   ])('refuses %j with exit 78, naming what is wrong', async (args, named) => {
     const { code, output, errors } = await run(...args);
@@ -60,11 +79,11 @@ describe('a turn that goes wrong', () => {
   it('is told with what is wrong, and the others are asked all the same', async () => {
     const weather = { text: 'What is the weather in London?', calls: ['get_weather'] };
     const turns = [
-      { agent: 'concierge', name: 'as it should be', says: [weather] },
-      { agent: 'concierge', name: 'not called', says: [{ ...weather, calls: ['get_time'] }] },
-      { agent: 'concierge', name: 'called, too', says: [{ ...weather, calls: [] }] },
-      { agent: 'concierge', name: 'said wrongly', says: [weather], fault: () => 'it is about London' },
-      { agent: 'concierge', name: 'refused', says: [{ text: ' ', calls: [] }] },
+      { agent: 'concierge', name: 'as it should be', says: [[weather]] },
+      { agent: 'concierge', name: 'not called', says: [[{ ...weather, calls: ['get_time'] }]] },
+      { agent: 'concierge', name: 'called, too', says: [[{ ...weather, calls: [] }]] },
+      { agent: 'concierge', name: 'said wrongly', says: [[weather]], fault: () => 'it is about London' },
+      { agent: 'concierge', name: 'refused', says: [[{ text: ' ', calls: [] }]] },
     ];
     const options = {
       agent: 'concierge',

@@ -203,7 +203,7 @@ export class FunctionCalls {
       isLive: true,
       secrets,
       listener,
-      onInvocation: (invocation) => run.stream.listen((item) => invocation.hear(item)),
+      listen: (hear) => run.stream.listen(hear),
     });
   }
 

@@ -1,14 +1,21 @@
 /**
- * One sentence to a running server, whole (`POST /run`) or live (`WS /run_live`), and what it came to: told by the frames that
- * any client gets, and by what is stored of it.
+ * One conversation with a running server, whole (`POST /run`), as it goes (`POST /run_sse`) or live (`WS /run_live`), and what it
+ * came to: told by the frames that any client gets, and by what is stored of it.
  */
 import { WebSocket } from 'ws';
-import { connectLive, type Page, storedMessages } from '../client/index.js';
-import type { Clock } from '../clock.js';
+import {
+  connectEvents,
+  connectLive,
+  type LiveConnection,
+  type Page,
+  storedMessages,
+} from '../client/index.js';
+import type { Clock, Timer } from '../clock.js';
 import type { Event, FunctionResponse, JsonObject } from '../event/event.js';
-import { PROBE_TURN_MAX_MS } from '../tool-limits.js';
+import { PROBE_PICTURE_EVERY_MS, PROBE_SOUND_EVERY_MS, PROBE_TURN_MAX_MS } from '../tool-limits.js';
+import { NOISE_FORMAT, PICTURE, steadyNoise } from './probe-input.js';
 
-export const PROBE_MODES = ['run', 'live'] as const;
+export const PROBE_MODES = ['run', 'sse', 'live'] as const;
 export type ProbeMode = (typeof PROBE_MODES)[number];
 
 export interface Answer {
@@ -22,20 +29,29 @@ export interface Answer {
   readonly callGroups: number;
 }
 
-export interface Sentence {
+export interface Line {
+  readonly text: string;
+  /** Functions that it leads to: how many live results are waited for. */
+  readonly calls: readonly string[];
+  /** How often the agent has to speak up by itself before the next line; only live. */
+  readonly reports?: number;
+}
+
+export interface Conversation {
   readonly url: string;
   readonly app: string;
   readonly userId: string;
   readonly sessionId: string;
-  readonly text: string;
-  /** Functions that it leads to: how many live results are waited for. */
-  readonly calls: readonly string[];
+  /** Each is typed when the one before is answered. */
+  readonly lines: readonly Line[];
+  /** What a web client sends beside them. */
+  readonly shows?: 'noise' | 'picture' | undefined;
 }
 
-/** Rejects where the server refuses it, or it is not answered within PROBE_TURN_MAX_MS. */
-export async function ask(sentence: Sentence, mode: ProbeMode, clock: Clock): Promise<Answer> {
-  const told = mode === 'run' ? await askWhole(sentence) : await askLive(sentence, clock);
-  const events = await eventsOf(sentence);
+/** Rejects where the server refuses a line, or all are not answered within PROBE_TURN_MAX_MS each. */
+export async function converse(conversation: Conversation, mode: ProbeMode, clock: Clock): Promise<Answer> {
+  const told = await TELLS[mode](conversation, clock);
+  const events = await eventsOf(conversation);
   const parts = events.flatMap(({ content }) => content?.parts ?? []);
   const responses = parts.flatMap(({ functionResponse }) => functionResponse ?? []);
   return {
@@ -46,59 +62,119 @@ export async function ask(sentence: Sentence, mode: ProbeMode, clock: Clock): Pr
   };
 }
 
-/** The agent's messages. */
-async function askWhole({ url, userId, sessionId, text }: Sentence): Promise<string[]> {
+/** Each resolves with the agent's messages. */
+const TELLS: Readonly<Record<ProbeMode, (conversation: Conversation, clock: Clock) => Promise<string[]>>> = {
+  run: (conversation) => eachLine(conversation, tellWhole),
+  sse: (conversation) => eachLine(conversation, tellAsItGoes),
+  live: tellLive,
+};
+
+async function eachLine(
+  conversation: Conversation,
+  tell: (url: string, message: object) => Promise<string[]>,
+): Promise<string[]> {
+  const { url, userId, sessionId, lines } = conversation;
+  const told: string[] = [];
+  for (const { text } of lines)
+    told.push(...(await tell(url, { userId, sessionId, newMessage: { parts: [{ text }] } })));
+  return told;
+}
+
+async function tellWhole(url: string, message: object): Promise<string[]> {
   const response = await fetch(`${url}/run`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ userId, sessionId, newMessage: { parts: [{ text }] } }),
+    body: JSON.stringify(message),
     signal: AbortSignal.timeout(PROBE_TURN_MAX_MS),
   });
   const body = (await response.json()) as { error?: string; messages?: { role: string; text: string }[] };
   if (!response.ok) throw new Error(`POST /run: HTTP ${response.status}, ${body.error ?? ''}`);
-  return (body.messages ?? []).filter(({ role }) => role === 'model').map((message) => message.text);
+  return (body.messages ?? []).filter(({ role }) => role === 'model').map(({ text }) => text);
 }
 
-/** Hangs up when the answer is complete, or at the first failure that is told: nothing may go wrong here. */
-async function askLive({ url, userId, sessionId, text, calls }: Sentence, clock: Clock): Promise<string[]> {
+async function tellAsItGoes(url: string, message: object): Promise<string[]> {
+  const signal = AbortSignal.timeout(PROBE_TURN_MAX_MS);
+  const stream = connectEvents({ url: `${url}/run_sse`, body: message, signal });
+  const { reason, detail } = await stream.ended;
+  const [failure] = stream.state.failures;
+  if (failure !== undefined) throw new Error(`POST /run_sse: ${failure.code}, ${failure.message}`);
+  if (reason !== 'finished') throw new Error(`POST /run_sse: ${reason}, ${detail}`);
+  return saidBy(stream.state);
+}
+
+/** Hangs up when the last line is answered, or at the first failure that is told: nothing may go wrong here. */
+async function tellLive(conversation: Conversation, clock: Clock): Promise<string[]> {
+  const { url, userId, sessionId, lines, shows } = conversation;
+  let typed = 0;
   const live = connectLive({
     url: `${url.replace(/^http/, 'ws')}/run_live`,
     userId,
     sessionId,
     WebSocket,
-    onChange: (page) => {
-      if (page.failures.length > 0 || isAnswered(page, calls.length)) live.end();
+    ...(shows === 'noise' && { audio: NOISE_FORMAT }),
+    onChange(page) {
+      const isAnswered = isAnsweredUpTo(page, lines.slice(0, typed));
+      if (page.failures.length > 0 || (isAnswered && typed === lines.length)) live.end();
+      else if (isAnswered) typeNext();
     },
   });
-  live.sendText(text);
-  const timer = clock.setTimer(PROBE_TURN_MAX_MS, () => live.close());
+  const typeNext = (): void => {
+    live.sendText(lines[typed]?.text ?? '');
+    typed += 1;
+  };
+  typeNext();
+  const shown = shows === undefined ? undefined : keepShowing(shows, live, clock);
+  const maxMs = PROBE_TURN_MAX_MS * lines.length;
+  const timer = clock.setTimer(maxMs, () => live.close());
   await live.ended;
   timer.cancel();
+  shown?.cancel();
   const { state } = live;
   const [failure] = state.failures;
   if (failure !== undefined) throw new Error(`WS /run_live: ${failure.code}, ${failure.message}`);
-  if (!isAnswered(state, calls.length)) {
-    const called =
-      state.messages.flatMap(({ tools }) => tools.map(({ name }) => name)).join(', ') || 'nothing';
-    throw new Error(`no answer within ${PROBE_TURN_MAX_MS / 1_000} s; called: ${called}`);
+  if (!isAnsweredUpTo(state, lines)) {
+    const called = toolsOf(state).map(({ name }) => name);
+    throw new Error(`no answer within ${maxMs / 1_000} s; called: ${called.join(', ') || 'nothing'}`);
   }
-  return storedMessages(state)
-    .filter(({ role }) => role === 'model')
-    .map((message) => message.text);
+  return saidBy(state);
 }
 
-function isAnswered({ messages }: Page, calls: number): boolean {
-  const tools = messages.flatMap((message) => message.tools);
-  const last = messages.at(-1);
+/** Sound all the time; a picture now and then, once a tool looks. */
+function keepShowing(what: 'noise' | 'picture', live: LiveConnection, clock: Clock): Timer {
+  const noise = steadyNoise(PROBE_SOUND_EVERY_MS);
+  const everyMs = what === 'noise' ? PROBE_SOUND_EVERY_MS : PROBE_PICTURE_EVERY_MS;
+  let timer: Timer;
+  const show = (): void => {
+    if (what === 'noise') live.sendAudio(noise);
+    else if (toolsOf(live.state).length > 0) live.sendImage('image/png', PICTURE);
+    timer = clock.setTimer(everyMs, show);
+  };
+  timer = clock.setTimer(everyMs, show);
+  return { cancel: () => timer.cancel() };
+}
+
+/** Every message is complete and every call answered; behind the last line the agent has spoken, and as often as it has to report. */
+function isAnsweredUpTo(page: Page, lines: readonly Line[]): boolean {
+  const { messages } = page;
+  const calls = lines.flatMap((line) => line.calls).length;
+  const last = messages.findLastIndex(({ role }) => role === 'user');
   return (
-    last?.role === 'model' &&
+    messages.filter(({ role }) => role === 'user').length === lines.length &&
     messages.every(({ status }) => status !== 'open') &&
-    tools.every(({ state }) => state !== 'running') &&
-    tools.length >= calls
+    messages.length - last - 1 >= 1 + (lines.at(-1)?.reports ?? 0) &&
+    toolsOf(page).every(({ state }) => state !== 'running') &&
+    toolsOf(page).length >= calls
   );
 }
 
-async function eventsOf({ url, app, userId, sessionId }: Sentence): Promise<readonly Event[]> {
+const toolsOf = ({ messages }: Page) => messages.flatMap(({ tools }) => tools);
+
+const saidBy = (page: Page): string[] =>
+  storedMessages(page)
+    .filter(({ role }) => role === 'model')
+    .map(({ text }) => text);
+
+async function eventsOf({ url, app, userId, sessionId }: Conversation): Promise<readonly Event[]> {
   const path = ['apps', app, 'users', userId, 'sessions', sessionId].map(encodeURIComponent).join('/');
   const response = await fetch(`${url}/${path}`, { signal: AbortSignal.timeout(PROBE_TURN_MAX_MS) });
   if (!response.ok) throw new Error(`the session is not stored: HTTP ${response.status}`);

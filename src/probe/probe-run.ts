@@ -1,5 +1,5 @@
 /**
- * All turns of the probe with one agent, in both modes at once: a server in this process for it alone, on a database of its own
+ * All turns of the probe with one agent, in all modes at once: a server in this process for it alone, on a database of its own
  * that is gone afterwards.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,8 +10,8 @@ import { readConfig } from '../config.js';
 import { errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
 import { type RunningServer, startServer } from '../server.js';
-import { type Answer, ask, PROBE_MODES, type ProbeMode } from './probe-conversation.js';
-import type { ProbeTurn } from './probe-turns.js';
+import { type Answer, converse, type ProbeMode } from './probe-conversation.js';
+import { modesOf, type ProbeTurn } from './probe-turns.js';
 
 export interface ProbeResult {
   readonly agent: string;
@@ -49,7 +49,7 @@ export async function probeAgent(options: ProbeRunOptions): Promise<readonly Pro
     });
     server = await startServer(config, { clock, log });
     const at = { url: server.url, app: server.agent, isRehearsal: config.gemini === undefined, clock };
-    const asked = turns.flatMap((turn) => PROBE_MODES.map((mode) => probeTurn(turn, mode, at)));
+    const asked = turns.flatMap((turn) => modesOf(turn).map((mode) => probeTurn(turn, mode, at)));
     return await Promise.all(asked);
   } finally {
     await server?.close();
@@ -71,15 +71,13 @@ async function probeTurn(turn: ProbeTurn, mode: ProbeMode, at: At): Promise<Prob
   const answers: Answer[] = [];
   let fault: string | undefined;
   try {
-    for (const [index, { text, calls }] of turn.says.entries()) {
+    for (const [index, lines] of turn.says.entries()) {
       // A user of its own for each turn, so that nothing is remembered from another.
       const userId = `probe, ${mode}, ${turn.name}`;
-      const answer = await ask(
-        { ...at, userId, sessionId: `${userId}, ${index + 1}`, text, calls },
-        mode,
-        clock,
-      );
+      const sessionId = `${userId}, ${index + 1}`;
+      const answer = await converse({ ...at, userId, sessionId, lines, shows: turn.shows }, mode, clock);
       answers.push(answer);
+      const calls = lines.flatMap((line) => line.calls);
       fault ??= calledWrongly(answer, calls, isRehearsal);
     }
     if (isRehearsal) fault ??= turn.fault?.(answers);

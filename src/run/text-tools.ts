@@ -51,7 +51,7 @@ export class TextTools {
           isLive: false,
           secrets,
           listener,
-          onInvocation: (invocation) => events.stream.listen((item) => invocation.hear(item)),
+          listen: (hear) => events.stream.listen(hear),
         }),
       autoExecute: agent.runConfig?.autoExecuteTools ?? true,
       autoRespond: agent.runConfig?.autoRespondTools ?? true,

@@ -8,12 +8,19 @@ import { deepFreeze } from '../agent/deep-freeze.js';
 import { type Clock, within } from '../clock.js';
 import { errorText } from '../errors.js';
 import type { Event, EventActions, FunctionResponse, JsonObject } from '../event/event.js';
+import type { RunItem } from '../event/run-stream.js';
 import type { Log } from '../observe/log.js';
 import type { Ledger } from '../store/ledger.js';
 import type { Memory } from '../store/memory.js';
 import type { DecidedCall, PendingCall, PendingCalls } from '../store/pending-calls.js';
 import type { SessionKey, Store } from '../store/store.js';
-import { RECALL_MAX_MS, SESSION_READ_MAX_MS, TOOLS_CONCURRENT, TOOLS_LEAVE_MAX_MS } from '../tool-limits.js';
+import {
+  CONTEXT_EVENTS_MAX,
+  RECALL_MAX_MS,
+  SESSION_READ_MAX_MS,
+  TOOLS_CONCURRENT,
+  TOOLS_LEAVE_MAX_MS,
+} from '../tool-limits.js';
 import { AgentTools } from './agent-tools.js';
 import type { BuiltInTool } from './built-in-tools.js';
 import { outcomeOfDecision } from './decided-call.js';
@@ -61,8 +68,8 @@ export interface RunTools {
   /** Kept with the run, for whoever else logs what its authors throw. */
   readonly secrets: RunSecrets;
   readonly listener: WorkListener;
-  /** Told of each event of the run that is no fragment. */
-  readonly onInvocation: (invocation: Invocation) => void;
+  /** Tells the run as it goes on, from now on. */
+  readonly listen: (hear: (item: RunItem) => void) => void;
 }
 
 export class ToolRuns {
@@ -141,8 +148,7 @@ export class ToolRuns {
       onFollowUp: (text) => listener.update({ text: secrets.text(text), interrupts: false }),
       onChanged: (actions) => listener.changed(actions),
     });
-    // Whoever needs it hears of the failure; nobody may.
-    invocation.then(run.onInvocation, () => {});
+    hearFromTheStart(run, invocation);
     const tools = new AgentTools({
       agent,
       builtIn: run.builtIn,
@@ -279,4 +285,22 @@ function artifactsOf(store: ToolStore | undefined, session: SessionKey): Artifac
     },
     load: async (name, version) => store?.loadArtifact(session, name, version),
   };
+}
+
+/** What happens in a run while its state is being read is part of what its tools see. */
+function hearFromTheStart({ listen }: RunTools, invocation: Promise<Invocation>): void {
+  const early: RunItem[] = [];
+  let hear = (item: RunItem): void => {
+    if (early.length === CONTEXT_EVENTS_MAX) early.shift();
+    early.push(item);
+  };
+  listen((item) => hear(item));
+  // Whoever needs it hears of the failure; nobody may.
+  invocation.then(
+    (begun) => {
+      for (const item of early.splice(0)) begun.hear(item);
+      hear = (item) => begun.hear(item);
+    },
+    () => (hear = () => {}),
+  );
 }

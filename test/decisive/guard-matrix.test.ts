@@ -1,13 +1,13 @@
 /**
  * Decisive script 3: what every temper of a guard makes of a refund and of a monitor, seen by the model, in the store and by the
- * handler's own count; and a denied refund in all modes. Rows C1 to C13.
+ * handler's own count, under each live model's profile; and a denied refund in all modes. Rows C1 to C13.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { functionCalls, functionResponses } from '../../src/event/event.js';
 import { type AgentDefinition, definePlugin, defineTool } from '../../src/index.js';
 import { DEFAULT_FROM } from '../../src/replay/webhook-params.js';
-import { answerTo, desk, linesOf } from '../support/probe-agents.js';
+import { answerTo, desk, linesOf, LIVE_MODELS } from '../support/probe-agents.js';
 import type { JsonObject } from '../support/scripted-gemini.js';
 import { says, Stage } from '../support/stage.js';
 
@@ -80,6 +80,7 @@ const ROWS: readonly Row[] = [
     refund: refused('guard', ''),
     monitors: false,
   },
+  { stage: 'before', who: 'agent', temper: 'none', runs: 1, refund: REFUND, monitors: true },
   { stage: 'before', who: 'agent', temper: 'null', runs: 1, refund: REFUND, monitors: true },
   { stage: 'before', who: 'agent', temper: 'substitute', runs: 0, refund: DENIED, monitors: false },
   {
@@ -137,10 +138,6 @@ const denying = desk({
 });
 
 let stage: Stage;
-beforeAll(async () => {
-  stage = await Stage.open({}, systemClock, [denying, ...ROWS.map((row) => agentOf(row)), ...extras()]);
-});
-afterAll(() => stage.close());
 
 async function withCall(agent: string, during: (call: Awaited<ReturnType<Stage['call']>>) => Promise<void>) {
   const call = await stage.call({ agent });
@@ -152,71 +149,11 @@ async function withCall(agent: string, during: (call: Awaited<ReturnType<Stage['
   return stage.events(call.callSid, DEFAULT_FROM, agent);
 }
 
-describe('C1 C2 C3 C4 C5 C7 C8 C13: a guard', () => {
-  it.each(ROWS.map((row) => [nameOf(row), row] as const))('%s', async (name, row) => {
-    afterAsked = 0;
-    const events = await withCall(name, async ({ model }) => {
-      model.toolCall(
-        { id: 'r1', name: 'process_refund', args: { order_id: 'A-10293' } },
-        { id: 'm1', name: 'monitor_stock_price', args: { stock_symbol: 'XYZ' } },
-      );
-      expect((await answerTo(model, 'r1')).response).toEqual(row.refund);
-      const { response } = await answerTo(model, 'm1');
-      const { body } = await stage.json('/debug/runs');
-      expect(body['streamingTools']).toBe(row.monitors ? 1 : 0);
-      if (row.monitors) expect(response).toMatchObject({ status: 'pending' });
-      else expect(JSON.stringify(response)).toMatch(/denied|monitor_stock_price was refused/);
-    });
-    expect(counts.get(`${name} process_refund`) ?? 0).toBe(row.runs);
-    expect(counts.get(`${name} monitor_stock_price`) ?? 0).toBe(row.monitors ? 1 : 0);
-    if (row.temper === 'throw' && row.stage === 'before') expect(afterAsked).toBe(0);
-    expect(events.flatMap((event) => functionCalls(event)).map(({ id }) => id)).toEqual(['r1', 'm1']);
-    const stored = events.flatMap((event) => functionResponses(event));
-    expect(stored.find(({ id }) => id === 'r1')?.response).toEqual(row.refund);
-    expect(stored.filter(({ id }) => id === 'm1')).toHaveLength(1);
-  });
-});
-
-describe('C12: a refund that is denied', () => {
-  const denied = /process_refund was refused by guard.*broken/;
-
-  it('is denied by phone', async () => {
-    await withCall('denying', async ({ model }) => {
-      model.toolCall({ id: 'r1', name: 'process_refund' });
-      expect(JSON.stringify((await answerTo(model, 'r1')).response)).toMatch(denied);
-    });
-    expect(counts.get('denying process_refund')).toBeUndefined();
-  });
-
-  it.each(['/run', '/run_sse'])('is denied by %s', async (door) => {
-    stage.textModel.answer = (asked) => {
-      if (asked.contents.at(-1)?.parts.some((part) => part.functionResponse !== undefined) === true)
-        asked.answers('That did not work.');
-      else asked.calls('process_refund', 'r1');
-    };
-    const session = `denied by ${door}`;
-    if (door === '/run') {
-      const { body } = await stage.run(session, 'Refund me.');
-      expect(body['tools']).toEqual([{ callId: 'r1', name: 'process_refund', state: 'error' }]);
-    } else {
-      const chat = stage.stream(session, 'Refund me.');
-      await chat.ended();
-      expect(chat.of('tool').map(({ state }) => state)).toEqual(['running', 'error']);
-    }
-    const told = stage.textModel.asked.at(-1)!.contents.at(-1)!.parts[0]!.functionResponse;
-    expect(JSON.stringify(told)).toMatch(denied);
-    const events = await stage.events(session);
-    const responses = events.flatMap((event) => functionResponses(event));
-    expect(JSON.stringify(responses)).toMatch(denied);
-    expect(counts.get('denying process_refund')).toBeUndefined();
-  });
-});
-
 const trace: string[] = [];
 let audited: string[] = [];
 let handlerArgs: unknown;
 /** What a plugin heard of a run. */
-const watched: string[] = [];
+let watched: string[] = [];
 
 /** Agents for order, trust, edited arguments and contents. */
 function extras() {
@@ -273,51 +210,121 @@ function extras() {
   ];
 }
 
-describe('guards in a call', () => {
-  it.each([
-    ['all-pass', ['p1', 'p2', 'a1']],
-    ['first-decides', ['p1']],
-  ])('C9: come in the order of priority, the agent’s own last: %s', async (agent, order) => {
-    trace.length = 0;
-    await withCall(agent, async ({ model }) => {
-      model.toolCall({ id: 'r1', name: 'process_refund' });
-      await answerTo(model, 'r1');
+describe.each(LIVE_MODELS)('under the profile of %s', (modelName) => {
+  beforeAll(async () => {
+    counts.clear();
+    const rows = ROWS.map((row) => agentOf(row));
+    stage = await Stage.open({ GEMINI_MODEL: modelName }, systemClock, [denying, ...rows, ...extras()]);
+  });
+  afterAll(() => stage.close());
+
+  describe('C1 C2 C3 C4 C5 C7 C8 C13: a guard', () => {
+    it.each(ROWS.map((row) => [nameOf(row), row] as const))('%s', async (name, row) => {
+      afterAsked = 0;
+      const events = await withCall(name, async ({ model }) => {
+        model.toolCall(
+          { id: 'r1', name: 'process_refund', args: { order_id: 'A-10293' } },
+          { id: 'm1', name: 'monitor_stock_price', args: { stock_symbol: 'XYZ' } },
+        );
+        expect((await answerTo(model, 'r1')).response).toEqual(row.refund);
+        const { response } = await answerTo(model, 'm1');
+        const { body } = await stage.json('/debug/runs');
+        expect(body['streamingTools']).toBe(row.monitors ? 1 : 0);
+        if (row.monitors) expect(response).toMatchObject({ status: 'pending' });
+        else expect(JSON.stringify(response)).toMatch(/denied|monitor_stock_price was refused/);
+      });
+      expect(counts.get(`${name} process_refund`) ?? 0).toBe(row.runs);
+      expect(counts.get(`${name} monitor_stock_price`) ?? 0).toBe(row.monitors ? 1 : 0);
+      if (row.stage === 'before' && ['throw', 'hang'].includes(row.temper)) expect(afterAsked).toBe(0);
+      expect(events.flatMap((event) => functionCalls(event)).map(({ id }) => id)).toEqual(['r1', 'm1']);
+      const stored = events.flatMap((event) => functionResponses(event));
+      expect(stored.find(({ id }) => id === 'r1')?.response).toEqual(row.refund);
+      expect(stored.filter(({ id }) => id === 'm1')).toHaveLength(1);
     });
-    expect(trace).toEqual(order);
   });
 
-  it('C10 C11 D13: see governed tools and no trusted one; what they edit reaches the handler, the event keeps the original', async () => {
-    audited = [];
-    const events = await withCall('editing', async ({ model }) => {
-      model.toolCall({ id: 'e1', name: 'echo', args: { amount: 500 } }, { id: 'n1', name: 'native' });
-      await answerTo(model, 'n1');
+  describe('C12: a refund that is denied', () => {
+    const denied = /process_refund was refused by guard.*broken/;
+
+    it('is denied by phone', async () => {
+      await withCall('denying', async ({ model }) => {
+        model.toolCall({ id: 'r1', name: 'process_refund' });
+        expect(JSON.stringify((await answerTo(model, 'r1')).response)).toMatch(denied);
+      });
+      expect(counts.get('denying process_refund')).toBeUndefined();
     });
-    expect(audited).toEqual(['echo']);
-    expect(handlerArgs).toEqual({ amount: 5 });
-    expect(events.flatMap((event) => functionCalls(event))[0]?.args).toEqual({ amount: 500 });
-    expect(events.flatMap((event) => functionResponses(event)).map(({ id }) => id)).toEqual(
-      expect.arrayContaining(['e1', 'n1']),
-    );
+
+    it.each(['/run', '/run_sse'])('is denied by %s', async (door) => {
+      stage.textModel.answer = (asked) => {
+        if (asked.contents.at(-1)?.parts.some((part) => part.functionResponse !== undefined) === true)
+          asked.answers('That did not work.');
+        else asked.calls('process_refund', 'r1');
+      };
+      const session = `denied by ${door}`;
+      if (door === '/run') {
+        const { body } = await stage.run(session, 'Refund me.');
+        expect(body['tools']).toEqual([{ callId: 'r1', name: 'process_refund', state: 'error' }]);
+      } else {
+        const chat = stage.stream(session, 'Refund me.');
+        await chat.ended();
+        expect(chat.of('tool').map(({ state }) => state)).toEqual(['running', 'error']);
+      }
+      const told = stage.textModel.asked.at(-1)!.contents.at(-1)!.parts[0]!.functionResponse;
+      expect(JSON.stringify(told)).toMatch(denied);
+      const events = await stage.events(session);
+      const responses = events.flatMap((event) => functionResponses(event));
+      expect(JSON.stringify(responses)).toMatch(denied);
+      expect(counts.get('denying process_refund')).toBeUndefined();
+    });
   });
 
-  it('hear every event of a run, and neither change nor break it', async () => {
-    const events = await withCall('watched', async ({ model, callSid }) => {
-      const page = await stage.watch(callSid);
-      model.toolCall({ id: 'c1', name: 'echo' });
-      await answerTo(model, 'c1');
-      says(model, 'There.', { ms: 200 });
-      await page.until('the words', ({ sealed }) => sealed.includes('done: There.'));
+  describe('guards in a call', () => {
+    it.each([
+      ['all-pass', ['p1', 'p2', 'a1']],
+      ['first-decides', ['p1']],
+    ])('C9: come in the order of priority, the agent’s own last: %s', async (agent, order) => {
+      trace.length = 0;
+      await withCall(agent, async ({ model }) => {
+        model.toolCall({ id: 'r1', name: 'process_refund' });
+        await answerTo(model, 'r1');
+      });
+      expect(trace).toEqual(order);
     });
-    expect(watched).toEqual(['call c1', 'response c1', 'fragment', 'watched: There.']);
-    expect(linesOf(events)).toEqual(['call c1', 'response c1', 'watched: There.']);
-    expect(stage.errors.filter((line) => line.includes('a plugin that watches'))).toHaveLength(4);
-  });
 
-  it('C6: a content is told as its payload, or as its text', async () => {
-    await withCall('contents', async ({ model }) => {
-      model.toolCall({ id: 't1', name: 'echo', args: { as: 'text' } }, { id: 'p1', name: 'echo' });
-      expect((await answerTo(model, 't1')).response).toEqual({ result: 'Not today.' });
-      expect((await answerTo(model, 'p1')).response).toEqual({ not: 'today' });
+    it('C10 C11 D13: see governed tools and no trusted one; what they edit reaches the handler, the event keeps the original', async () => {
+      audited = [];
+      const events = await withCall('editing', async ({ model }) => {
+        model.toolCall({ id: 'e1', name: 'echo', args: { amount: 500 } }, { id: 'n1', name: 'native' });
+        await answerTo(model, 'n1');
+      });
+      expect(audited).toEqual(['echo']);
+      expect(handlerArgs).toEqual({ amount: 5 });
+      expect(events.flatMap((event) => functionCalls(event))[0]?.args).toEqual({ amount: 500 });
+      expect(events.flatMap((event) => functionResponses(event)).map(({ id }) => id)).toEqual(
+        expect.arrayContaining(['e1', 'n1']),
+      );
+    });
+
+    it('hear every event of a run, and neither change nor break it', async () => {
+      watched = [];
+      const events = await withCall('watched', async ({ model, callSid }) => {
+        const page = await stage.watch(callSid);
+        model.toolCall({ id: 'c1', name: 'echo' });
+        await answerTo(model, 'c1');
+        says(model, 'There.', { ms: 200 });
+        await page.until('the words', ({ sealed }) => sealed.includes('done: There.'));
+      });
+      expect(watched).toEqual(['call c1', 'response c1', 'fragment', 'watched: There.']);
+      expect(linesOf(events)).toEqual(['call c1', 'response c1', 'watched: There.']);
+      expect(stage.errors.filter((line) => line.includes('a plugin that watches'))).toHaveLength(4);
+    });
+
+    it('C6: a content is told as its payload, or as its text', async () => {
+      await withCall('contents', async ({ model }) => {
+        model.toolCall({ id: 't1', name: 'echo', args: { as: 'text' } }, { id: 'p1', name: 'echo' });
+        expect((await answerTo(model, 't1')).response).toEqual({ result: 'Not today.' });
+        expect((await answerTo(model, 'p1')).response).toEqual({ not: 'today' });
+      });
     });
   });
 });

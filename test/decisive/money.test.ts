@@ -1,6 +1,7 @@
 /**
  * One refund, asked for again in every way in which that happens: in the same call, withdrawn, in two calls at once, on another
- * day behind a restart, and after a server that was killed in the middle of it. The deed is done once, the ledger has one entry.
+ * day behind a restart, under each live model's profile, and after a server that was killed in the middle of it. The deed is done
+ * once, the ledger has one entry.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { defineTool } from '../../src/index.js';
-import { answerTo, desk, HeldTool } from '../support/probe-agents.js';
+import { answerTo, desk, HeldTool, LIVE_MODELS } from '../support/probe-agents.js';
 import { ServerProcess } from '../support/server-process.js';
 import { type PlacedCall, Stage } from '../support/stage.js';
 import { waitUntil } from '../support/wait-until.js';
@@ -37,15 +38,9 @@ const slow = new HeldTool('slow_refund', { parameters, sideEffect }, false);
 const agent = desk({ tools: [quick, slow.tool] });
 
 const folder = mkdtempSync(join(tmpdir(), 'earshot-money-'));
-const database = { DATABASE_URL: `sqlite:${join(folder, 'shared.db')}` };
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
 let stage: Stage;
-beforeAll(async () => {
-  stage = await Stage.open(database, systemClock, [agent]);
-});
-afterAll(async () => {
-  await stage.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 let ids = 0;
 async function refund(call: PlacedCall, name: string, order: string) {
@@ -73,7 +68,16 @@ async function entries(order: string, at = stage): Promise<Entry[]> {
   return rows.filter(({ key }) => key === `refund/${order}`);
 }
 
-describe('a refund', () => {
+describe.each(LIVE_MODELS)('a refund, %s', (modelName) => {
+  const settings = {
+    GEMINI_MODEL: modelName,
+    DATABASE_URL: `sqlite:${join(folder, `${modelName}.db`)}`,
+  };
+  beforeAll(async () => {
+    stage = await Stage.open(settings, systemClock, [agent]);
+  });
+  afterAll(() => stage.close());
+
   it('is done once over a retry, a new call, and a restart', async () => {
     deeds = [];
     const call = await stage.call();
@@ -82,7 +86,7 @@ describe('a refund', () => {
     expect(await refund(call, 'refund', 'A-1')).toEqual(first);
     await hangUp(call);
     await stage.close();
-    stage = await Stage.open(database, systemClock, [agent]);
+    stage = await Stage.open(settings, systemClock, [agent]);
     const next = await stage.call({ from: '+12025550177' });
     expect(await refund(next, 'refund', 'A-1')).toEqual(first);
     await hangUp(next);
@@ -102,11 +106,12 @@ describe('a refund', () => {
 
   it('is done once where the model withdraws the call and asks again', async () => {
     const runs = slow.runs;
+    const aborted = slow.aborted.length;
     const call = await stage.call();
     call.model.toolCall({ id: 'w1', name: 'slow_refund', args: { order: 'C-1' } });
     await waitUntil('it to run', () => slow.isWaiting);
     call.model.cancelToolCalls('w1');
-    await waitUntil('the abort', () => slow.aborted.length === 1);
+    await waitUntil('the abort', () => slow.aborted.length === aborted + 1);
     call.model.toolCall({ id: 'w2', name: 'slow_refund', args: { order: 'C-1' } });
     slow.letGo(() => ({ status: 'approved', refund_id: 'R-9' }));
     expect((await answerTo(call.model, 'w2')).response).toEqual({ status: 'approved', refund_id: 'R-9' });

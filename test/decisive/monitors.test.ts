@@ -1,19 +1,17 @@
 /**
- * Decisive script 4: the life of monitors in a call, minutes of it, on a virtual clock with the agent that ships; and what a
- * tool with an input stream gets of the caller. Rows B1 to B14, X5, X6, X20.
+ * Decisive script 4: the life of monitors in a call over real sockets, a minute of it, with the agent that ships; and what a tool
+ * with an input stream gets of the caller. Under each live model's profile. Rows B1 to B14, X5, X6, X20.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import monitor from '../../agents/monitor.js';
 import { loadPrompts } from '../../src/call/prompts.js';
-import { systemClock } from '../../src/clock.js';
-import { type Agent, defineAgent, defineTool, type Tool } from '../../src/index.js';
-import type { FunctionCall } from '../../src/model/live-connection.js';
-import type { ToolRuns } from '../../src/tool/tool-runs.js';
-import { bareTools } from '../support/bare-tools.js';
-import { CallRig, type FakeModel, type FakeStream, FRAME } from '../support/call-rig.js';
-import { desk } from '../support/probe-agents.js';
-import { Stage } from '../support/stage.js';
+import { type Clock, systemClock } from '../../src/clock.js';
+import { type Agent, defineTool, type Tool } from '../../src/index.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
+import { desk, LIVE_MODELS } from '../support/probe-agents.js';
+import { says, Stage } from '../support/stage.js';
+import { SteppedCall } from '../support/stepped-call.js';
 
 // The agent waits by Node's own timers; here they are the call's.
 vi.mock('node:timers/promises', () => ({ setTimeout: vi.fn<typeof wait>() }));
@@ -24,101 +22,53 @@ const SPEECH = loadPrompts().apology;
 const STOCK = 'monitor_stock_price';
 const AUDIO = 'monitor_caller_audio';
 
-class MonitorCall {
-  #ids = 0;
+let call: SteppedCall;
+afterEach(() => call.close());
 
-  private constructor(
-    readonly rig: CallRig,
-    readonly tools: ToolRuns,
-    readonly stream: FakeStream,
-    readonly model: FakeModel,
-  ) {}
+/** Waits of the agent's own that go on. */
+let waiting = 0;
 
-  static async open(agent: Agent): Promise<MonitorCall> {
-    let tools: ToolRuns | undefined;
-    const rig = new CallRig({ agent, deps: { openTools: (run) => tools!.open(run), idleRepromptMs: 0 } });
-    tools = bareTools(rig.clock);
-    waits.mockImplementation((ms, value, options) => waited(rig, ms ?? 0, value, options?.signal));
-    const { stream, model } = await rig.greeted();
-    return new MonitorCall(rig, tools, stream, model);
-  }
-
-  get counts(): { streamingTools: number; inputStreams: number } {
-    const { streamingTools = 0, inputStreams = 0 } = this.tools.counts();
-    return { streamingTools, inputStreams };
-  }
-
-  /** What the model was told by itself since it was last asked. */
-  get told(): string[] {
-    return this.model.texts.filter((text) => text.startsWith('Your tool')).map((text) => text.slice(10));
-  }
-
-  async calls(...calls: readonly (readonly [string, object?])[]): Promise<readonly object[]> {
-    const functionCalls = calls.map(([name, args = {}]) => ({ id: `c${(this.#ids += 1)}`, name, args }));
-    this.model.listener.onToolCall(functionCalls as FunctionCall[]);
-    await this.rig.turns();
-    const answer = (id: string) => this.model.responses.filter((response) => response.id === id);
-    const answers = functionCalls.map(({ id }) => answer(id));
-    if (answers.some(({ length }) => length !== 1)) throw new Error('a call was not answered once');
-    return answers.map(([first]) => first!.response);
-  }
-
-  /** Time goes by with a caller on the line, who says `voice` or nothing. */
-  async pass(ms: number, voice?: 'speaking'): Promise<void> {
-    for (let at = 0; at < ms; at += 20) {
-      const from = (at * 8) % (SPEECH.length - 160);
-      const frame = voice === undefined ? FRAME : SPEECH.subarray(from, from + 160);
-      this.stream.listener?.onMedia(frame, this.#sentAtMs());
-      this.rig.clock.advance(20);
-      await this.rig.turns();
-    }
-  }
-
-  #sentAtMs(): number {
-    return Math.round(this.rig.clock.nowMs() - 1_000_000);
-  }
-
-  /** The model says what it was told, and the caller hears it. */
-  async says(words: string, ms = 600): Promise<void> {
-    this.model.say(words, ms);
-    await this.pass(ms + 200);
-  }
-
-  async hangUp(): Promise<void> {
-    this.stream.listener!.onStop();
-    await this.rig.turns();
-  }
+async function open(agent: Agent, modelName: string): Promise<void> {
+  const clock = new VirtualClock();
+  waits.mockImplementation((ms, value, options) => waited(clock, ms ?? 0, value, options?.signal));
+  call = await SteppedCall.open(agent, modelName, clock);
 }
 
-/** Node's timer, by the rig's clock. */
-function waited(rig: CallRig, ms: number, value: unknown, signal?: AbortSignal): Promise<never> {
-  return new Promise((resolve, reject) => {
-    const timer = rig.clock.setTimer(ms, () => resolve(value as never));
-    signal?.addEventListener('abort', () => {
-      timer.cancel();
-      reject(signal.reason as Error);
+/** Node's timer, by the call's clock. */
+async function waited(clock: Clock, ms: number, value: unknown, signal?: AbortSignal): Promise<never> {
+  waiting += 1;
+  return new Promise<never>((resolve, reject) => {
+    const timer = clock.setTimer(ms, () => {
+      signal?.removeEventListener('abort', abort);
+      resolve(value as never);
     });
-  });
+    const abort = (): void => {
+      timer.cancel();
+      reject(signal?.reason as Error);
+    };
+    signal?.addEventListener('abort', abort);
+  }).finally(() => (waiting -= 1));
 }
 
 const price = (value: number): string => `${STOCK} reports: The price for XYZ is ${value}`;
 
-describe('the life of monitors', () => {
+describe.each(LIVE_MODELS)('the life of monitors, %s', (modelName) => {
   it('B2 B3 B4 B8 B9 B14 X6: begun, answered at once, told in pauses, one stopped and called anew', async () => {
-    const call = await MonitorCall.open(monitor);
-    expect(call.counts).toEqual({ streamingTools: 0, inputStreams: 0 });
+    await open(monitor, modelName);
+    const { model, phone } = call;
+    expect(await call.counts()).toEqual({ streamingTools: 0, inputStreams: 0 });
     const answers = await call.calls([STOCK, { stock_symbol: '$XYZ' }], [AUDIO]);
     expect(answers).toMatchObject([{ status: 'pending' }, { status: 'pending' }]);
-    expect(call.counts).toEqual({ streamingTools: 2, inputStreams: 1 });
+    expect(await call.counts()).toEqual({ streamingTools: 2, inputStreams: 1 });
     // The model speaks over the fourth second: the price waits until it has ended.
-    call.model.say('I will watch it, and I will tell you at once when anything changes.', 4_500, {
-      generationComplete: false,
-      turnComplete: false,
+    says(model, 'I will watch it, and I will tell you at once when anything changes.', {
+      ms: 4_500,
+      open: true,
     });
     await call.pass(5_000);
     expect(call.told).toEqual([]);
-    call.model.listener.onGenerationComplete();
-    call.model.listener.onTurnComplete(undefined);
+    model.generationComplete();
+    model.turnComplete();
     await call.pass(1_200);
     expect(call.told).toEqual([price(300)]);
     await call.says('It is at 300.');
@@ -127,11 +77,12 @@ describe('the life of monitors', () => {
     await call.says('It is at 400.');
     const [stopped] = await call.calls(['stop_streaming', { function_name: STOCK }]);
     expect(stopped).toMatchObject({ status: 'stopped' });
-    expect(call.counts).toEqual({ streamingTools: 1, inputStreams: 1 });
+    expect(await call.counts()).toEqual({ streamingTools: 1, inputStreams: 1 });
     await call.pass(50_000);
     expect(call.told).toEqual([price(300), price(400)]);
     // The other one still reports.
-    await call.pass(2_000, 'speaking');
+    phone.say(SPEECH);
+    while (phone.hasVoiceLeft) await call.pass(200);
     await call.pass(3_000);
     expect(call.told.slice(2).join('\n')).toMatch(/^monitor_caller_audio reports: .*(speaking|noisy)/);
     await call.says('I hear you.');
@@ -141,39 +92,37 @@ describe('the life of monitors', () => {
     await call.calls([STOCK, { stock_symbol: 'XYZ' }]);
     await call.pass(5_500);
     expect(call.told.filter((text) => text.startsWith(STOCK)).slice(before)).toEqual([price(300)]);
-    await call.hangUp();
     // B12: it ends with the call.
-    expect(call.counts).toEqual({ streamingTools: 0, inputStreams: 0 });
-    await call.rig.advance(20);
-    expect(call.rig.clock.pendingTimers).toBe(0);
+    await call.hangUp();
+    expect(waiting).toBe(0);
   });
 
   it('X6: of each tool only the newest value waits', async () => {
-    const call = await MonitorCall.open(monitor);
+    await open(monitor, modelName);
     await call.calls([STOCK, { stock_symbol: 'XYZ' }]);
-    call.model.say('A long story.', 9_000, { generationComplete: false, turnComplete: false });
+    says(call.model, 'A long story.', { ms: 9_000, open: true });
     await call.pass(9_500);
     expect(call.told).toEqual([]);
-    call.model.listener.onTurnComplete(undefined);
+    call.model.turnComplete();
     await call.pass(1_500);
     expect(call.told).toEqual([price(400)]);
     await call.hangUp();
   });
 
   it('B9: a stop forgets what waits', async () => {
-    const call = await MonitorCall.open(monitor);
+    await open(monitor, modelName);
     await call.calls([STOCK, { stock_symbol: 'XYZ' }]);
-    call.model.say('A long story.', 5_000, { generationComplete: false, turnComplete: false });
+    says(call.model, 'A long story.', { ms: 5_000, open: true });
     await call.pass(4_500);
     await call.calls(['stop_streaming', { function_name: STOCK }]);
-    call.model.listener.onTurnComplete(undefined);
+    call.model.turnComplete();
     await call.pass(10_000);
     expect(call.told).toEqual([]);
     await call.hangUp();
   });
 
   it('B11 X20: a stop of nothing is harmless; a monitor that runs is not begun twice, with other arguments anew', async () => {
-    const call = await MonitorCall.open(monitor);
+    await open(monitor, modelName);
     const [idle, unknown] = await call.calls(
       ['stop_streaming', { function_name: STOCK }],
       ['stop_streaming', { function_name: 'nope' }],
@@ -184,7 +133,7 @@ describe('the life of monitors', () => {
     expect(again).toMatchObject({ status: 'running' });
     await call.pass(3_000);
     await call.calls([STOCK, { stock_symbol: 'ABC' }]);
-    expect(call.counts.streamingTools).toBe(1);
+    expect(await call.counts()).toMatchObject({ streamingTools: 1 });
     await call.pass(5_500);
     expect(call.told).toEqual([`${STOCK} reports: The price for ABC is 300`]);
     await call.hangUp();
@@ -221,18 +170,18 @@ beforeEach(() => {
   ended.length = 0;
 });
 
-describe('a copy of the caller’s sound', () => {
+describe.each(LIVE_MODELS)('a copy of the caller’s sound, %s', (modelName) => {
   it('B5 B6 B7 B10: goes to whoever declared it, whole, from the call on, and begins anew', async () => {
     const [left, right, none]: [number[], number[], number[]] = [[], [], []];
     const tools = [counting('left', left, true), counting('right', right, true), counting('none', none)];
-    const call = await MonitorCall.open(defineAgent({ name: 'desk', instruction: 'Serve.', tools }));
+    await open(desk({ tools }), modelName);
     await call.pass(200);
     await call.calls(['left'], ['right'], ['none']);
-    expect(call.counts).toEqual({ streamingTools: 3, inputStreams: 2 });
-    const sent = call.model.audioMessages;
+    expect(await call.counts()).toEqual({ streamingTools: 3, inputStreams: 2 });
+    const sent = call.soundFrames;
     await call.pass(1_000);
     expect([left, right, none]).toEqual([[50], [50], [0]]);
-    expect(call.model.audioMessages - sent).toBe(50);
+    expect(call.soundFrames - sent).toBe(50);
     await call.calls(['stop_streaming', { function_name: 'left' }]);
     expect(ended).toEqual(['left']);
     await call.pass(400);
@@ -262,14 +211,14 @@ describe('a copy of the caller’s sound', () => {
         }
       },
     });
-    const call = await MonitorCall.open(defineAgent({ name: 'desk', instruction: 'Serve.', tools: [look] }));
+    await open(desk({ tools: [look] }), modelName);
     await call.calls(['look']);
     await call.pass(1_900);
     await call.says('B.');
     await call.pass(2_000);
     expect(call.told).toEqual(['look reports: now B', 'look reports: now A']);
     // It has ended by itself.
-    expect(call.counts).toEqual({ streamingTools: 0, inputStreams: 0 });
+    expect(await call.counts()).toEqual({ streamingTools: 0, inputStreams: 0 });
     await call.hangUp();
   });
 
@@ -282,14 +231,12 @@ describe('a copy of the caller’s sound', () => {
         throw new Error('secret detail');
       },
     });
-    const call = await MonitorCall.open(
-      defineAgent({ name: 'desk', instruction: 'Serve.', tools: [breaks] }),
-    );
+    await open(desk({ tools: [breaks] }), modelName);
     await call.calls(['breaks']);
     // Its last value is told first; the failure waits for the next pause.
     await call.pass(12_000);
     expect(call.told).toEqual(['breaks reports: {"count":1}', 'breaks has failed and is over.']);
-    expect(call.counts.streamingTools).toBe(0);
+    expect(await call.counts()).toMatchObject({ streamingTools: 0 });
     await call.hangUp();
   });
 });

@@ -217,7 +217,7 @@ export class ToolStage {
           isLive,
           secrets: new RunSecrets(),
           listener,
-          onInvocation() {},
+          listen() {},
         });
         return tools;
       },

@@ -1,4 +1,4 @@
-/** Worker tools of every temper, for `worker-tools.test.ts`. */
+/** Worker tools of every temper, for tests of workers and of calls beside them. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
@@ -51,10 +51,12 @@ const where = defineTool({
 
 const grind = defineTool({
   name: 'grind',
-  description: 'Computes without a pause until the file is there.',
-  parameters: file,
+  description:
+    'Computes without a pause until the file is there; writes another one, if it is named, when it begins.',
+  parameters: file.extend({ begun: z.string().optional() }),
   worker,
   execute(args) {
+    if (args.begun !== undefined) writeFileSync(args.begun, '');
     let rounds = 0;
     while (!existsSync(args.file)) rounds += 1;
     return { rounds };
@@ -240,6 +242,7 @@ const here = defineTool({ name: 'here', description: 'No worker tool.', execute:
 
 export default defineAgent({
   name: 'workshop',
+  greeting: 'Hello, this is the workshop.',
   instruction: 'Work.',
   tools: [
     sum,
