@@ -43,6 +43,8 @@ export interface CallToolTap {
   forgotten(replaces: string): void;
   /** A streaming tool has ended by itself. */
   over(name: string): void;
+  /** A streaming tool has ended the conversation. */
+  ends(): void;
   /** What a handler wants of the line, behind its answer. */
   wanted(wish: 'hangUp' | 'transfer'): void;
 }

@@ -60,7 +60,7 @@ export class ReplayedTools {
   }
 
   /** A line of the fixture; false if nobody waits for it. */
-  say({ recalled, call, settled, outcome, update, forgotten, over, wants }: ToolLine): boolean {
+  say({ recalled, call, settled, outcome, update, forgotten, over, ends, wants }: ToolLine): boolean {
     this.#onActivity();
     if (recalled !== undefined) {
       const tell = this.#recalled;
@@ -71,6 +71,7 @@ export class ReplayedTools {
     if (wants !== undefined) return this.#line?.[wants]().kind === 'accepted';
     if (forgotten !== undefined) this.#listener?.forget(forgotten);
     else if (over !== undefined) this.#listener?.ended(over, false);
+    else if (ends === true) this.#listener?.ends();
     else if (update !== undefined) this.#listener?.update(withoutUndefined(update));
     else if (settled !== undefined && outcome !== undefined) this.#listener?.settled(settled, outcome);
     else if (call !== undefined && outcome !== undefined) {

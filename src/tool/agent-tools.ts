@@ -21,7 +21,7 @@ import { badArguments, Handlers } from './handler.js';
 import type { CallScope, Invocation } from './invocation.js';
 import type { PendingDesk } from './pending-desk.js';
 import type { RunSecrets } from './run-secrets.js';
-import { StreamingTools } from './streaming-tools.js';
+import { type StreamingStart, StreamingTools } from './streaming-tools.js';
 import { errorResponse, isError, type Response } from './tool-result.js';
 import type { CallOutcome, CallRef, ToolWork, WorkCall, WorkListener } from './tool-work.js';
 import { ignoreRejection, withinTime } from './within-time.js';
@@ -186,7 +186,10 @@ export class AgentTools implements ToolWork {
       });
     } catch (error) {
       // The call was withdrawn, or the run is over, while it waited for something; or the session cannot be read.
-      return plainOutcome(errorResponse(this.#options.secrets.errorText(error)), false);
+      return plainOutcome(
+        this.#refused(tool.name, 'what is known of the caller cannot be read', error),
+        false,
+      );
     }
     this.#invocation = invocation;
     if (this.#isClosed) invocation.over();
@@ -201,10 +204,17 @@ export class AgentTools implements ToolWork {
       return this.#options.secrets.outcome(await this.#guarded(begun));
     } catch (error) {
       // A guard has put something into the arguments that nobody can read.
-      return this.#outcome(begun, errorResponse(this.#options.secrets.errorText(error)), false);
+      return this.#outcome(begun, this.#refused(tool.name, 'its arguments cannot be read', error), false);
     } finally {
       this.#scopes.delete(call);
     }
+  }
+
+  /** The model is told what concerns it; the rest is for the log. */
+  #refused(tool: string, why: string, error: unknown): Response {
+    const { log, secrets } = this.#options;
+    log.warn({ tool, pii: { cause: secrets.errorText(error) } }, 'a call was refused');
+    return errorResponse(`${tool} was refused: ${why}.`);
   }
 
   async #guarded(attempt: Attempt): Promise<CallOutcome> {
@@ -254,9 +264,16 @@ export class AgentTools implements ToolWork {
       tool,
       args,
       scope: (signal, inputStream) => invocation.scope(signal, { inputStream }),
+      after: this.#afterEach(attempt),
     });
     const ran = !isError(response);
     return { ...this.#outcome(attempt, response, ran), kind: ran ? 'streaming' : 'done' };
+  }
+
+  /** Those who look results over see each value. */
+  #afterEach({ tool, args }: Attempt): StreamingStart['after'] {
+    if (tool.trusted || !this.#guards.hasAfter) return undefined;
+    return (value, ctx, signal) => this.#guards.after({ tool: tool.name, args, ctx }, value, signal);
   }
 
   #handle(attempt: Attempt, onLate: (response: Response) => void) {

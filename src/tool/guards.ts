@@ -50,6 +50,13 @@ export class Guards {
     this.#textOf = (error) => deps.secrets.errorText(error);
   }
 
+  /** Whether anybody looks at results. */
+  get hasAfter(): boolean {
+    return (
+      this.#agent.afterTool !== undefined || this.#plugins.some((plugin) => plugin.afterTool !== undefined)
+    );
+  }
+
   async before(call: GuardedCall, signal: AbortSignal): Promise<Verdict> {
     // Arguments are changed in place: a change that the handler would not see must not be judged by the next guard.
     Object.freeze(call);

@@ -95,6 +95,7 @@ export class RunSecrets {
       ended: (name, isStopped) => listener.ended(name, isStopped),
       changed: (actions) => listener.changed(this.actions(actions)),
       forget: (name) => listener.forget(name),
+      ends: () => listener.ends(),
       settled: (call, outcome, eventId) => listener.settled(call, this.outcome(outcome), eventId),
     };
   }

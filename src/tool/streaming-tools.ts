@@ -22,6 +22,7 @@ interface Running {
   readonly controller: AbortController;
   readonly input: InputTap | undefined;
   readonly scope: CallScope;
+  readonly after: StreamingStart['after'];
   /** Resolves when its `finally` has run. */
   over: Promise<void>;
   /** Once it is told to stop; resolves when it has ended, or had its time. */
@@ -33,10 +34,13 @@ export interface StreamingStart {
   readonly args: unknown;
   /** Makes the context of the run that begins. */
   readonly scope: (signal: AbortSignal, input: InputTap | undefined) => CallScope;
+  /** Looks each value over before anybody is told; undefined where nobody does. Never rejects. */
+  readonly after:
+    ((value: Response, ctx: CallScope['ctx'], signal: AbortSignal) => Promise<Response>) | undefined;
 }
 
 export interface StreamingToolsOptions {
-  readonly listener: Pick<WorkListener, 'update' | 'ended' | 'forget' | 'changed'>;
+  readonly listener: Pick<WorkListener, 'update' | 'ended' | 'forget' | 'changed' | 'ends'>;
   readonly secrets: RunSecrets;
   readonly clock: Clock;
   readonly log: Log;
@@ -79,7 +83,7 @@ export class StreamingTools {
   }
 
   /** Begins it, or says that it is running already; with other arguments it begins anew, behind the end of the old one. */
-  start({ tool, args, scope }: StreamingStart): Response {
+  start({ tool, args, scope, after }: StreamingStart): Response {
     const { name } = tool;
     if (this.#isClosed) return errorResponse(`${name} was not begun: the conversation is over.`);
     const asked = canonicalJson(args);
@@ -94,6 +98,7 @@ export class StreamingTools {
       controller,
       input,
       scope: scope(controller.signal, input),
+      after,
       over: Promise.resolve(),
       stopping: undefined,
     };
@@ -176,7 +181,9 @@ export class StreamingTools {
   }
 
   /** Until it ends or is stopped. Rejects with what it throws. */
-  async #values({ tool, scope, controller: { signal } }: Running, args: unknown): Promise<void> {
+  async #values(running: Running, args: unknown): Promise<void> {
+    const { tool, scope, controller } = running;
+    const { signal } = controller;
     if (signal.aborted) return;
     const source = iteratorOf(await tool.execute(args, scope.ctx));
     const pace = new Pace(this.#options.clock, signal);
@@ -185,8 +192,9 @@ export class StreamingTools {
       while (!signal.aborted) {
         const step = await withinTime(source.next(), { ...this.#options, delayMs: undefined, signal });
         this.#tellChanges(scope);
+        if (step.done !== true && !signal.aborted) await this.#tellValue(running, step.value);
+        if (scope.ctx.endInvocation) this.#options.listener.ends();
         if (step.done === true || signal.aborted) break;
-        this.#tellValue(tool, step.value);
         // One that waits for nothing would let nobody else have a turn.
         await nextTurn();
         await pace.next();
@@ -199,13 +207,13 @@ export class StreamingTools {
     if (failure !== undefined) throw failure.error;
   }
 
-  #tellValue({ name, interrupts }: Tool, value: unknown): void {
+  async #tellValue({ tool, scope, after, controller: { signal } }: Running, value: unknown): Promise<void> {
     const { listener, secrets } = this.#options;
-    const told =
-      typeof value === 'string'
-        ? secrets.text(value)
-        : JSON.stringify(secrets.json(responseOf(value, (error) => secrets.errorText(error))));
-    const text = `${name} reports: ${told}`.slice(0, UPDATE_MAX_CHARS);
+    const { name, interrupts } = tool;
+    let response = responseOf(value, (error) => secrets.errorText(error));
+    if (after !== undefined) response = await after(response, scope.ctx, signal);
+    if (signal.aborted) return;
+    const text = `${name} reports: ${textOf(secrets.json(response))}`.slice(0, UPDATE_MAX_CHARS);
     listener.update({ replaces: name, text, interrupts });
   }
 
@@ -213,6 +221,12 @@ export class StreamingTools {
     const actions = scope.takeActions();
     if (hasChanges(actions)) void this.#options.listener.changed(actions);
   }
+}
+
+/** A text is told as it is, without what it is wrapped in. */
+function textOf(response: Response): string {
+  const { result } = response;
+  return typeof result === 'string' && Object.keys(response).length === 1 ? result : JSON.stringify(response);
 }
 
 /** A generator is not asked for more than somebody could use. */

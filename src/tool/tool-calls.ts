@@ -60,6 +60,7 @@ export interface ToolTap {
   update(update: ModelUpdate): void;
   forgotten(replaces: string): void;
   over(name: string): void;
+  ends(): void;
 }
 
 export interface ToolCallsOptions {
@@ -116,6 +117,12 @@ export class ToolCalls {
         over();
       },
       forget: (name) => this.#forget(name),
+      ends: () => {
+        enter(() => {
+          tap?.ends();
+          host.endInvocation();
+        });
+      },
       changed: async (actions) => {
         if (!enter(() => host.events.changed(actions))) await this.#work.tellLate(actions);
       },

@@ -25,6 +25,8 @@ export interface WorkListener {
   ended(name: string, isStopped: boolean): void;
   /** A streaming tool that is over by itself: what it said last is not told any more. */
   forget(name: string): void;
+  /** A streaming tool has ended the conversation. */
+  ends(): void;
   /** State or artifacts were changed with no answer to tell it. Resolves when it is told. Never rejects. */
   changed(actions: EventActions): Promise<void>;
   /** The result of a call that was answered as pending, in an event with this id; false: the run is over, and it is not told. */

@@ -56,6 +56,7 @@ function stageOf(made: 'recorded' | 'by hand', lines: readonly FixtureLine[]) {
       update: ({ text }) => notes.push(`update ${text}`),
       ended: (name, isStopped) => notes.push(`ended ${name} ${isStopped}`),
       forget: (name) => notes.push(`forget ${name}`),
+      ends: () => notes.push('ends'),
       changed: async () => void notes.push('changed'),
       settled: ({ id }) => notes.push(`settled ${id}`) > 0,
     },
@@ -101,15 +102,17 @@ describe('tools of a replay', () => {
       { update: { text: 'news', interrupts: false } },
       { forgotten: 'watch' },
       { over: 'watch' },
+      { ends: true as const },
       { settled: { id: 'c1', name: 'pay' }, outcome: { response: {} } },
       { wants: 'transfer' },
       { wants: 'hangUp' },
     ].map((content) => tools.say(toolLine(content)));
-    expect(said).toEqual([true, true, true, true, true, true]);
+    expect(said).toEqual([true, true, true, true, true, true, true]);
     expect(notes).toEqual([
       'update news',
       'forget watch',
       'ended watch false',
+      'ends',
       'settled c1',
       'transfer',
       'hangUp',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { definePlugin } from '../../src/agent/plugin.js';
+import { type AfterTool, definePlugin } from '../../src/agent/plugin.js';
 import type { ToolContext } from '../../src/agent/tool-context.js';
 import { sleep } from '../../src/clock.js';
 import { silentLog } from '../../src/observe/log.js';
@@ -66,6 +66,8 @@ function stageOf(make: (stage: Stage) => readonly ReturnType<typeof tool>[]): To
 }
 
 const streaming = (execute: Execute, name = 'watch') => tool(name, { execute });
+
+const redact = ({ result }: AfterTool): unknown => ('card' in result ? { card: '…' } : undefined);
 
 describe('a streaming tool', () => {
   it('is not there before it is called, and answered at once then, in a frame of its own', async () => {
@@ -507,6 +509,35 @@ describe('a streaming tool at its end', () => {
     expect(stage.host.of('forgotten')).toEqual([{ kind: 'forgotten', replaces: 'watch' }]);
   });
 
+  it.each([
+    ['a plugin', { plugins: [definePlugin({ name: 'redact', afterTool: redact })] }],
+    ['the agent', { afterTool: redact }],
+  ])('has its values looked over by %s, as any result', async (_who, options) => {
+    const watch = streaming(async function* () {
+      yield await Promise.resolve({ card: '4111 1111' });
+      yield 'nothing to hide';
+    });
+    const stage = new ToolStage({ ...options, tools: [watch] });
+    await stage.ask('watch');
+    await stage.pass(100);
+    expect(stage.host.texts).toEqual(['watch reports: {"card":"…"}', 'watch reports: nothing to hide']);
+    await stage.close();
+  });
+
+  it('may end the conversation, behind its last value', async () => {
+    const stage = stageOf(() => [
+      streaming(async function* (_args, ctx) {
+        yield await Promise.resolve('the line is needed');
+        ctx.endInvocation = true;
+      }),
+    ]);
+    await stage.ask('watch');
+    await stage.pass(100);
+    expect(stage.host.texts).toEqual(['watch reports: the line is needed']);
+    expect(stage.host.told.map(({ kind }) => kind)).toContain('ended');
+    await stage.close();
+  });
+
   it('that fails behind a value says both', async () => {
     const stage = stageOf(() => [
       streaming(async function* () {
@@ -599,7 +630,7 @@ describe('a streaming tool at its end', () => {
 
   it('is not begun behind the end of its run, however the call got so far', async () => {
     const tools = new StreamingTools({
-      listener: { update() {}, ended() {}, forget() {}, changed: () => Promise.resolve() },
+      listener: { update() {}, ended() {}, forget() {}, ends() {}, changed: () => Promise.resolve() },
       secrets: new RunSecrets(),
       clock: new VirtualClock(),
       log: silentLog,
@@ -611,7 +642,7 @@ describe('a streaming tool at its end', () => {
     const scope = (): never => {
       throw new Error('no context is made for it');
     };
-    expect(tools.start({ tool: watch, args: {}, scope })).toEqual({
+    expect(tools.start({ tool: watch, args: {}, scope, after: undefined })).toEqual({
       error: 'watch was not begun: the conversation is over.',
     });
     expect(tools.counts()).toEqual({ streamingTools: 0, inputStreams: 0 });
