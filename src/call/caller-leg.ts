@@ -4,7 +4,7 @@
  * which the newest wins. Notes when the caller was last heard speaking; what that means is the conversation's business.
  */
 import type { CallerGaps } from '../audio/caller-gaps.js';
-import type { CallerUpsampler } from '../audio/caller-upsampler.js';
+import { CallerUpsampler } from '../audio/caller-upsampler.js';
 import type { VoiceActivity } from '../audio/voice-activity.js';
 import type { Clock } from '../clock.js';
 import { MODEL_BUFFERED_MAX_BYTES, MULAW_BYTES_PER_MS, MULAW_FRAME_BYTES, MULAW_SILENCE } from '../limits.js';
@@ -19,7 +19,7 @@ export interface CallerLegOptions {
   readonly upsampler: CallerUpsampler;
   readonly voice: VoiceActivity;
   readonly observer: CallObserver;
-  /** Gets a copy of what the model gets, while it wants one. */
+  /** Gets a copy of the caller's sound as it comes in, while it wants one, whether or not the model takes any. */
   readonly tee: SoundTee;
 }
 
@@ -40,6 +40,8 @@ export class CallerLeg {
   readonly #observer: CallObserver;
   readonly #backlog: CallerBacklog;
   readonly #tee: SoundTee;
+  /** Of its own: what the model gets may come later, or never. */
+  #teeUpsampler: CallerUpsampler | undefined;
   #model: LiveConnection | undefined;
   /** The model must get nothing for now. */
   #isHeld = false;
@@ -96,6 +98,7 @@ export class CallerLeg {
   resetStream(): void {
     this.#gaps.reset();
     this.#upsampler.reset();
+    this.#teeUpsampler?.reset();
   }
 
   release(): void {
@@ -104,6 +107,7 @@ export class CallerLeg {
     this.#model = undefined;
     this.#backlog.clear();
     this.#upsampler.release();
+    this.#teeUpsampler?.release();
     this.#voice.release();
   }
 
@@ -114,6 +118,10 @@ export class CallerLeg {
   }
 
   #feed(mulaw: Uint8Array): void {
+    if (this.#tee.wantsSound) {
+      this.#teeUpsampler ??= new CallerUpsampler();
+      this.#tee.onSound(this.#teeUpsampler.push(mulaw));
+    }
     const model = this.#model;
     if (model === undefined || this.#isHeld || model.bufferedAmount > MODEL_BUFFERED_MAX_BYTES) {
       this.#backlog.add(mulaw);
@@ -130,9 +138,7 @@ export class CallerLeg {
   }
 
   #send(model: LiveConnection, mulaw: Uint8Array): void {
-    const pcm16k = this.#upsampler.push(mulaw);
-    if (this.#tee.wantsSound) this.#tee.onSound(pcm16k);
-    model.sendAudio(pcm16k);
+    model.sendAudio(this.#upsampler.push(mulaw));
   }
 
   #flushBacklog(model: LiveConnection): void {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { defineAgent } from '../../src/agent/agent.js';
 import { defineTool } from '../../src/agent/tool.js';
+import { modelCapabilities } from '../../src/model/model-capabilities.js';
 import { CallRig } from '../support/call-rig.js';
 
 /** An agent whose tool counts the caller's frames, up to `framesMax`. */
@@ -20,11 +21,17 @@ function listening(framesMax: number) {
       yield 'over';
     },
   });
+  const slow = defineTool({
+    name: 'slow',
+    description: 'Never ends.',
+    parameters: { type: 'object', properties: {} },
+    execute: () => new Promise(() => {}),
+  });
   const agent = defineAgent({
     name: 'support',
     instruction: 'Be brief.',
     greeting: 'Hello.',
-    tools: [listen],
+    tools: [listen, slow],
   });
   return { heard, rig: new CallRig({ agent }) };
 }
@@ -62,6 +69,23 @@ describe('the caller, heard by a tool', () => {
     expect(heard).toHaveLength(5);
     expect(model.audioMessages).toBeGreaterThanOrEqual(50);
   });
+});
+
+it('the caller is heard as they speak, also while the model may get nothing or is gone', async () => {
+  const { heard, rig } = listening(Infinity);
+  const { stream, model } = await rig.greeted();
+  Object.assign(model, { capabilities: modelCapabilities('gemini-2.5-flash-native-audio') });
+  model.listener.onToolCall(call('c1', 'listen'));
+  await rig.turns();
+  model.listener.onToolCall(call('c2', 'slow'));
+  await rig.turns();
+  const before = model.audioMessages;
+  await rig.frames(stream, 2_000);
+  expect(model.audioMessages).toBe(before);
+  expect(heard).toHaveLength(100);
+  stream.listener!.onStop();
+  await rig.advance(1_100);
+  expect(rig.clock.pendingTimers).toBe(0);
 });
 
 describe('the caller’s next words', () => {
