@@ -14,6 +14,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
+    setupFiles: ['./test/fuzz/one-seed.ts'],
     testTimeout: 20_000,
     hookTimeout: 30_000,
     unstubEnvs: true,
