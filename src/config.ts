@@ -215,7 +215,7 @@ const VARIABLES = {
     schema: upTo(WAIT_SECONDS_MAX, 'number'),
     default: '15',
     meaning:
-      'silence of both sides, up to 3600, after which the agent asks again, and after as much again says goodbye; while a streaming tool or a pending call goes on for the caller it says so once, and no goodbye; 0 = off',
+      'silence of both sides, up to 3600, after which the agent asks again, and after as much again says goodbye; 0 = off',
   },
   GREETING_PROTECTION_SECONDS: {
     schema: upTo(WAIT_SECONDS_MAX, 'number'),
