@@ -90,6 +90,9 @@ export const UPDATE_ANSWER_MAX_MS = 8_000;
 /** Frames of 20 ms of a tool's private copy of the caller's sound: five seconds. */
 export const INPUT_STREAM_MAX_FRAMES = 250;
 
+/** Pictures of such a copy, of up to 512 KiB each: a tool that looks at them wants the newest. */
+export const INPUT_STREAM_MAX_IMAGES = 8;
+
 /** What names a side effect. */
 export const SIDE_EFFECT_KEY_MAX_CHARS = 500;
 

@@ -3,7 +3,6 @@
  * whoever feeds it, and only while somebody listens.
  */
 import type { InputFrame, InputStream } from '../agent/tool-context.js';
-import { INPUT_STREAM_MAX_FRAMES } from '../tool-limits.js';
 
 export class InputTap implements InputStream {
   /** A ring would save nothing: at most 250 pointers move twice a second. */
@@ -11,8 +10,13 @@ export class InputTap implements InputStream {
   #isClosed = false;
   /** Of everybody who waits for a frame; the first one gets it, the others wait on. */
   readonly #waiting = new Set<() => void>();
+  readonly #framesMax: number;
   /** Frames that nobody took in time. */
   dropped = 0;
+
+  constructor(framesMax: number) {
+    this.#framesMax = framesMax;
+  }
 
   get size(): number {
     return this.#frames.length;
@@ -20,7 +24,7 @@ export class InputTap implements InputStream {
 
   push(frame: InputFrame): void {
     if (this.#isClosed) return;
-    if (this.#frames.length >= INPUT_STREAM_MAX_FRAMES) {
+    if (this.#frames.length >= this.#framesMax) {
       this.#frames.shift();
       this.dropped += 1;
     }

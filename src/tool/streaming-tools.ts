@@ -5,7 +5,13 @@
 import type { Tool } from '../agent/tool.js';
 import { type Clock, nextTurn, within } from '../clock.js';
 import type { Log } from '../observe/log.js';
-import { STREAMING_STOP_MAX_MS, STREAMING_VALUES_PER_S_MAX, UPDATE_MAX_CHARS } from '../tool-limits.js';
+import {
+  INPUT_STREAM_MAX_FRAMES,
+  INPUT_STREAM_MAX_IMAGES,
+  STREAMING_STOP_MAX_MS,
+  STREAMING_VALUES_PER_S_MAX,
+  UPDATE_MAX_CHARS,
+} from '../tool-limits.js';
 import { canonicalJson } from './canonical-json.js';
 import { hasChanges } from './changes.js';
 import { InputTap } from './input-tap.js';
@@ -90,7 +96,7 @@ export class StreamingTools {
     const before = this.#running.get(name);
     if (before?.asked === asked)
       return { status: 'running', message: `${name} is running already. Its results will come.` };
-    const input = tool.input === undefined ? undefined : new InputTap();
+    const input = tool.input === undefined ? undefined : new InputTap(FRAMES_MAX[tool.input]);
     const controller = new AbortController();
     const running: Running = {
       tool,
@@ -222,6 +228,8 @@ export class StreamingTools {
     if (hasChanges(actions)) void this.#options.listener.changed(actions);
   }
 }
+
+const FRAMES_MAX = { sound: INPUT_STREAM_MAX_FRAMES, image: INPUT_STREAM_MAX_IMAGES } as const;
 
 /** A text is told as it is, without what it is wrapped in. */
 function textOf(response: Response): string {

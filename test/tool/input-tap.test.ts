@@ -7,7 +7,7 @@ const numberOf = (value: { readonly data: Uint8Array } | undefined): number | un
 
 describe('a tool’s copy of the caller’s input', () => {
   it('gives the newest and forgets the rest', () => {
-    const tap = new InputTap();
+    const tap = new InputTap(INPUT_STREAM_MAX_FRAMES);
     expect(tap.drainLatest()).toBeUndefined();
     for (const index of [1, 2, 3]) tap.push(frame(index));
     expect(numberOf(tap.drainLatest())).toBe(3);
@@ -15,13 +15,13 @@ describe('a tool’s copy of the caller’s input', () => {
   });
 
   it('lets the oldest go when nobody takes any', () => {
-    const tap = new InputTap();
+    const tap = new InputTap(INPUT_STREAM_MAX_FRAMES);
     for (let index = 0; index < INPUT_STREAM_MAX_FRAMES + 3; index += 1) tap.push(frame(index));
     expect([tap.size, tap.dropped]).toEqual([INPUT_STREAM_MAX_FRAMES, 3]);
   });
 
   it('gives frame by frame, those that are there and those that come, until it is closed', async () => {
-    const tap = new InputTap();
+    const tap = new InputTap(INPUT_STREAM_MAX_FRAMES);
     tap.push(frame(1));
     const seen: unknown[] = [];
     const reading = (async () => {
@@ -40,7 +40,7 @@ describe('a tool’s copy of the caller’s input', () => {
   });
 
   it('wakes everybody who waits: each frame goes to one of them, and the end to all', async () => {
-    const tap = new InputTap();
+    const tap = new InputTap(INPUT_STREAM_MAX_FRAMES);
     const iterator = tap[Symbol.asyncIterator]();
     const waiting = [iterator.next(), iterator.next(), tap[Symbol.asyncIterator]().next()];
     tap.push(frame(1));

@@ -411,6 +411,28 @@ describe('the caller’s sound', () => {
   });
 });
 
+it('pictures that nobody takes are few, the newest', async () => {
+  const wanted = deferred();
+  const seen: number[] = [];
+  const look = tool('look', {
+    inputStream: 'image',
+    async *execute(_args, { inputStream }) {
+      await wanted.promise;
+      for await (const { data } of inputStream!) {
+        seen.push(data[0] ?? -1);
+        yield data[0];
+      }
+    },
+  });
+  const stage = new ToolStage({ tools: [look] });
+  await stage.ask('look');
+  for (let image = 0; image < 100; image += 1) stage.calls.work.onImage('image/jpeg', Uint8Array.of(image));
+  wanted.resolve(undefined);
+  await stage.pass(3_000);
+  expect(seen).toEqual([92, 93, 94, 95, 96, 97, 98, 99]);
+  await stage.close();
+});
+
 describe('a streaming tool at its end', () => {
   it('that ignores its signal is given up after a second, and nothing of it is told any more', async () => {
     const stuck = deferred();
