@@ -1,32 +1,10 @@
 /**
  * Runs a process that stores events, kills it without warning, and holds what it reported against what the database has.
  */
-import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { silentLog } from '../../src/observe/log.js';
 import { openStore } from '../../src/store/open-store.js';
+import { linesUntilKilled } from './killed-process.js';
 import { WallClock } from './store-fixture.js';
-
-const program = fileURLToPath(new URL('./append-until-killed.mjs', import.meta.url));
-
-/** What it told until it was killed, after at least `linesMin` lines. */
-async function linesUntilKilled(url: string, { first, linesMin }: { first: number; linesMin: number }) {
-  const child = spawn(process.execPath, [program, url, String(first)], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let said = '';
-  let complained = '';
-  child.stderr.on('data', (chunk: Buffer) => (complained += chunk.toString()));
-  await new Promise<void>((resolve, reject) => {
-    child.stdout.on('data', (chunk: Buffer) => {
-      said += chunk.toString();
-      if (said.split('\n').length > linesMin) child.kill('SIGKILL');
-    });
-    child.on('close', (_, signal) => {
-      if (signal === 'SIGKILL') resolve();
-      else reject(new Error(`the process ended by itself: ${complained}`));
-    });
-  });
-  return said.split('\n').filter((line) => line !== '');
-}
 
 /**
  * Kills the process three times, and returns what then was not as it should be: every event that was reported is stored, in its
@@ -36,7 +14,7 @@ export async function lossesWhenKilled(url: string): Promise<string[]> {
   const reported = new Map<string, string[]>();
   const losses: string[] = [];
   for (let round = 0; round < 3; round += 1) {
-    const lines = await linesUntilKilled(url, { first: round * 1_000_000, linesMin: 150 });
+    const lines = await linesUntilKilled('./append-until-killed.mjs', [url, String(round * 1_000_000)], 150);
     for (const line of lines) {
       const [session = '', id = '', seq = ''] = line.split(' ');
       reported.set(session, [...(reported.get(session) ?? []), `${seq} ${id}`]);

@@ -154,6 +154,8 @@ describe('a streaming tool', () => {
     ]);
     await stage.ask('watch');
     expect(stage.host.texts).toEqual(['watch reports: first', 'watch has failed and is over.']);
+    // An update of the same name would take the place of the last value.
+    expect(stage.host.of('update').map(({ replaces }) => replaces)).toEqual(['watch', undefined]);
     expect(JSON.stringify(stage.log.lines)).toContain('the feed');
     expect(stage.log.publicText).not.toContain('the feed');
     expect(stage.counts).toEqual(NOTHING_OPEN);
@@ -558,24 +560,6 @@ describe('a streaming tool at its end', () => {
     expect(stage.host.texts).toEqual(['watch reports: the line is needed']);
     expect(stage.host.told.map(({ kind }) => kind)).toContain('ended');
     await stage.close();
-  });
-
-  it('that fails behind a value says both', async () => {
-    const stage = stageOf(() => [
-      streaming(async function* () {
-        yield await Promise.resolve('it has begun to burn');
-        throw new Error('the sensor is gone');
-      }),
-    ]);
-    await stage.ask('watch');
-    await settled();
-    const [value, failure] = stage.host.of('update');
-    expect([value?.text, failure?.text]).toEqual([
-      'watch reports: it has begun to burn',
-      'watch has failed and is over.',
-    ]);
-    // A newer update of the same name would take the place of the value.
-    expect([value?.replaces, failure?.replaces]).toEqual(['watch', undefined]);
   });
 
   it('that is stopped and called again in one message begins behind the end of the first', async () => {
