@@ -6,6 +6,7 @@ import type { Tool } from '../agent/tool.js';
 import { type Clock, nextTurn, within } from '../clock.js';
 import type { Log } from '../observe/log.js';
 import { STREAMING_STOP_MAX_MS, STREAMING_VALUES_PER_S_MAX, UPDATE_MAX_CHARS } from '../tool-limits.js';
+import { timed } from './blocking.js';
 import { canonicalJson } from './canonical-json.js';
 import { hasChanges } from './changes.js';
 import { InputTap } from './input-tap.js';
@@ -178,12 +179,13 @@ export class StreamingTools {
   /** Until it ends or is stopped. Rejects with what it throws. */
   async #values({ tool, scope, controller: { signal } }: Running, args: unknown): Promise<void> {
     if (signal.aborted) return;
-    const source = iteratorOf(await tool.execute(args, scope.ctx));
+    const source = iteratorOf(await this.#timed(tool, () => tool.execute(args, scope.ctx)));
     const pace = new Pace(this.#options.clock, signal);
     let failure: { readonly error: unknown } | undefined;
     try {
       while (!signal.aborted) {
-        const step = await withinTime(source.next(), { ...this.#options, delayMs: undefined, signal });
+        const next = (async () => this.#timed(tool, () => source.next()))();
+        const step = await withinTime(next, { ...this.#options, delayMs: undefined, signal });
         this.#tellChanges(scope);
         if (step.done === true || signal.aborted) break;
         this.#tellValue(tool, step.value);
@@ -197,6 +199,10 @@ export class StreamingTools {
     // A generator that still works on its next value ends when it has it; who stops it waits for that, for a second.
     await source.return?.();
     if (failure !== undefined) throw failure.error;
+  }
+
+  #timed<Value>({ name }: Tool, begin: () => Value): Value {
+    return timed(this.#options, { tool: name }, begin);
   }
 
   #tellValue({ name, interrupts }: Tool, value: unknown): void {
