@@ -15,6 +15,7 @@ import { checkPublicDoors } from './doctor-doors.js';
 import { type Finding, finding } from './doctor-finding.js';
 import { checkAccount, checkNumber } from './doctor-number.js';
 import { AppError, errorText } from './errors.js';
+import { causeOf } from './foreign.js';
 import { ModelConnectError } from './model/gemini-connect-error.js';
 import type { LiveListener } from './model/live-connection.js';
 import { type Log, silentLog } from './observe/log.js';
@@ -156,9 +157,9 @@ async function tryAgent(model: Model, agent: Agent, clock: Clock): Promise<Findi
     const mend =
       error instanceof AppError && error.code === 'model_setup_refused'
         ? 'mend what it names: the key, GEMINI_MODEL, or the voice and language of the agent'
-        : error instanceof AppError
+        : error instanceof AppError && error.code !== 'agent_invalid'
           ? MEND_MODEL
-          : 'mend the agent’s instruction function: it threw';
+          : 'mend the agent’s instruction function';
     return { about, state: 'mend', text, mend };
   }
 }
@@ -167,7 +168,8 @@ async function tryAgent(model: Model, agent: Agent, clock: Clock): Promise<Findi
 function modelFailure(error: unknown): string {
   const words = [errorText(error)];
   if (error instanceof ModelConnectError && error.providerReason !== '') words.push(error.providerReason);
-  if (error instanceof Error && error.cause !== undefined) words.push(errorText(error.cause));
+  const cause = causeOf(error);
+  if (cause !== undefined) words.push(errorText(cause));
   return words.join(': ');
 }
 

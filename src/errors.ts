@@ -2,6 +2,7 @@
  * Every error code of the server, once: whether a retry can help and who is told. Expected outcomes (busy, not found)
  * are returned values, not errors; broken invariants are asserts. `docs/errors.md` holds the same list.
  */
+import { THROWN_TEXT_TOLD_MAX_CHARS, THROWN_VALUES_TOLD_MAX } from './limits.js';
 
 export const ERROR_CODES = {
   config_invalid: { retryable: false, told: 'operator' },
@@ -59,12 +60,41 @@ export class FixtureError extends AppError {}
 /** The database: what it holds, what it takes, and whether it answers. */
 export class StoreError extends AppError {}
 
-/** The text of anything that was thrown: authors' code may throw what has no text, or a message that is none. */
+/** The text of anything that was thrown: authors' code may throw what has no text, or a message that is none. Never throws. */
 export function errorText(error: unknown): string {
   try {
     const text: unknown = error instanceof Error ? error.message : error;
-    return typeof text === 'string' ? text : String(text);
+    if (typeof text === 'string') return text;
+    return typeof text === 'object' && text !== null ? objectText(text) : String(text);
   } catch {
-    return 'what was thrown has no text';
+    return NO_TEXT;
   }
+}
+
+const NO_TEXT = 'what was thrown has no text';
+
+/** As it words itself, otherwise as short JSON. */
+function objectText(thrown: object): string {
+  const isPlain = [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(thrown) as null);
+  const own = isPlain ? '' : (thrown as { toString(): unknown }).toString();
+  if (typeof own === 'string' && own !== '' && !own.startsWith('[object ')) return own;
+  const json = shortJson(thrown);
+  return json === '{}' ? NO_TEXT : json;
+}
+
+/** Values beyond the bounds are left out whole, never cut: half a secret would not be found in it. */
+function shortJson(thrown: object): string {
+  const seen = new Set<unknown>();
+  let left = THROWN_VALUES_TOLD_MAX;
+  return JSON.stringify(thrown, (_key, value: unknown) => {
+    if ((left -= 1) < 0) return undefined;
+    if (typeof value === 'string')
+      return value.length <= THROWN_TEXT_TOLD_MAX_CHARS ? value : `(${value.length} characters)`;
+    if (typeof value === 'bigint') return String(value);
+    if (typeof value !== 'object' || value === null) return value;
+    if (seen.has(value)) return '…';
+    seen.add(value);
+    if (value instanceof Error) return errorText(value);
+    return Array.isArray(value) ? value.slice(0, left) : value;
+  });
 }

@@ -349,8 +349,18 @@ export const STORE_CLOSE_MAX_MS = 10_000;
 
 // --- The process and its HTTP side ---------------------------------------------------------------------------------------------
 
-/** An agent module may take this long to load. */
+/** An agent module may take this long to load, and is named as slow before that. */
 export const AGENT_LOAD_MAX_MS = 20_000;
+export const AGENT_LOAD_SLOW_MS = 2_000;
+/** Errors for which nobody waits, before the server stops for them, and the time in which they come. One tool of a busy server
+ * that forgets an `await` throws some in a minute; a hundred are a loop, or a fault that goes deeper. */
+export const STRAY_ERRORS_MAX = 100;
+export const STRAY_ERRORS_WINDOW_MS = 60_000;
+/** Frames of its stack in the log: Node's own come first, and the author's must be among them. */
+export const STRAY_ERROR_FRAMES_MAX = 12;
+/** Of an object that was thrown: values that are told, and the length of a text among them. */
+export const THROWN_VALUES_TOLD_MAX = 50;
+export const THROWN_TEXT_TOLD_MAX_CHARS = 500;
 /** At the closing, what is stored is told within this time: a commit takes milliseconds, and a database may be away. */
 export const CLOSE_TOLD_MAX_MS = 3_000;
 /** Of a run in text: what is told in its place must still be sent. */
@@ -418,6 +428,7 @@ assert(PLAYOUT_MESSAGE_MS % FRAME_MS === 0, 'a message is a whole number of fram
 assert(PLAYOUT_LEAD_MS >= 100 && PLAYOUT_LEAD_MS <= 200, 'the lead rides out timers and clears at once');
 assert(3 * CARRIER_PING_INTERVAL_MS <= CARRIER_SILENCE_MAX_MS, 'three pings before the watchdog bites');
 assert(HANG_UP_ATTEMPT_MAX_MS < HANG_UP_MAX_MS, 'a lost hang-up request leaves time for another');
+assert(AGENT_LOAD_SLOW_MS < AGENT_LOAD_MAX_MS, 'a slow module is named before it is given up');
 assert(LAG_ROOM_MS < LAG_FULL_MS && LAG_FULL_MS < PLAYOUT_LEAD_MS, 'lag is noticed before it is heard');
 assert(CUT_MAX_MS > HANG_UP_MAX_MS, 'REST has its time before the socket is cut');
 assert(FAREWELL_START_MAX_MS < FAREWELL_MAX_MS, 'a farewell begins before it must end');

@@ -1,5 +1,6 @@
 /**
  * The process: reads the environment, starts the server, says where it is, and on SIGTERM, SIGINT or SIGHUP drains and exits 0.
+ * Errors for which nobody waits are logged, and too many of them make it drain and exit 1 (`stray-errors.ts`).
  * A second signal, a second later or more, cuts what is left, a third one ends it as it stands; both exit 1. What keeps it from
  * starting is one line, and exit 78 where something has to be mended first, 1 where starting again may help.
  */
@@ -11,6 +12,7 @@ import { HURRIED_CLOSE_MAX_MS } from './limits.js';
 import type { Log } from './observe/log.js';
 import { createLog } from './observe/pino-log.js';
 import { type RunningServer, startServer } from './server.js';
+import { StrayErrors } from './stray-errors.js';
 
 /** EX_CONFIG of sysexits(3). */
 const EXIT_MEND_FIRST = 78;
@@ -50,6 +52,8 @@ class Stopping {
   readonly #server: RunningServer;
   readonly #log: Log;
   #askedAtMs: number | undefined;
+  #isDraining = false;
+  #exitCode = 0;
   #isHurried = false;
 
   constructor(server: RunningServer, log: Log) {
@@ -65,12 +69,23 @@ class Stopping {
     if (this.#isHurried) process.exit(EXIT_FAILED);
     if (isFirst) {
       this.#log.info({ signal }, 'asked to stop');
-      this.#drain().catch(complain);
-      return;
+      return this.#begin();
     }
     this.#isHurried = true;
     this.#log.warn({ signal }, 'asked to stop once more: calls and runs that are going on are cut');
     this.#cut().catch(complain);
+  }
+
+  /** As for a signal, but whoever watches the process hears that it has failed. */
+  fail(): void {
+    this.#exitCode = EXIT_FAILED;
+    this.#begin();
+  }
+
+  #begin(): void {
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    this.#drain().catch(complain);
   }
 
   async #drain(): Promise<void> {
@@ -79,7 +94,7 @@ class Stopping {
     await this.#server.close();
     if (this.#isHurried) return;
     this.#log.info({}, 'earshot has stopped');
-    process.exit(0);
+    process.exit(this.#exitCode);
   }
 
   /** Cutting ends the drain, too. */
@@ -95,6 +110,12 @@ async function main(): Promise<void> {
   const config = readEnvironment();
   const log = createLog({ level: config.LOG_LEVEL, pretty: config.LOG_PRETTY });
   let stopping: Stopping | undefined;
+  const strayErrors = new StrayErrors({
+    clock: systemClock,
+    log,
+    onGivenUp: () => (stopping === undefined ? process.exit(EXIT_FAILED) : stopping.fail()),
+  });
+  strayErrors.watch(process);
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
       if (stopping !== undefined) return stopping.ask(signal);
@@ -102,7 +123,11 @@ async function main(): Promise<void> {
       process.exit(0);
     });
   }
-  const server = await startServer(config, { clock: systemClock, log });
+  const server = await startServer(config, {
+    clock: systemClock,
+    log,
+    strayErrors: () => strayErrors.counts,
+  });
   stopping = new Stopping(server, log);
   announce(server, config, log);
 }

@@ -25,7 +25,7 @@ import { PACKAGE_ROOT, packageVersion } from './package-root.js';
 import { awaitStore } from './store/await-store.js';
 import { EventWriter } from './store/event-writer.js';
 import { openStore } from './store/open-store.js';
-import { buildSwitchboard, type Switchboard } from './switchboard.js';
+import { buildSwitchboard, type Switchboard, type SwitchboardOptions } from './switchboard.js';
 import { TwilioCallControl } from './telephony/twilio-call-control.js';
 
 export interface RunningServer {
@@ -44,6 +44,8 @@ export interface ServerDeps {
   readonly log: Log;
   /** In the place of those that the configuration names. */
   readonly agents?: AgentCatalog;
+  /** How many errors of the process nobody waited for, for the metrics. */
+  readonly strayErrors?: SwitchboardOptions['strayErrors'];
 }
 
 /** The model behind the calls and how to close it. */
@@ -73,6 +75,7 @@ export async function startServer(config: Config, deps: ServerDeps): Promise<Run
     model,
     callControl: createCallControl(config, deps, url),
     keeping: { store, writer, generate: model.generate, textModel: model.textName },
+    ...(deps.strayErrors && { strayErrors: deps.strayErrors }),
     ...(recordings && { openTap: (call, time) => recordings.record(call, time) }),
     clock,
     log,

@@ -29,7 +29,7 @@ import type { ConnectLive } from './model/live-connection.js';
 import type { GenerateText } from './model/text-model.js';
 import { safeObserver } from './observe/call-observer.js';
 import type { Log } from './observe/log.js';
-import { type Metrics, createMetrics } from './observe/metrics.js';
+import { type Metrics, type StrayErrorCounts, createMetrics } from './observe/metrics.js';
 import type { RunMode, RunObserver } from './observe/run-observer.js';
 import { packageVersion } from './package-root.js';
 import { forgettingStore } from './run/forgetting-store.js';
@@ -64,6 +64,8 @@ export interface SwitchboardOptions {
   };
   /** What is kept, and the text model; without it calls are followed and forgotten, and there are no text modes. */
   readonly keeping?: Keeping;
+  /** Errors of the process for which nobody waited, since its start. */
+  readonly strayErrors?: () => StrayErrorCounts;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -200,7 +202,7 @@ function deletableStore(store: Store, calls: CallRegistry, runs: Runs): Store {
   });
 }
 
-function createSwitchboardMetrics({ agents, model, keeping }: SwitchboardOptions): Metrics {
+function createSwitchboardMetrics({ agents, model, keeping, strayErrors }: SwitchboardOptions): Metrics {
   return createMetrics({
     version: packageVersion(),
     agent: agents.default.name,
@@ -211,6 +213,7 @@ function createSwitchboardMetrics({ agents, model, keeping }: SwitchboardOptions
     refusals: [...new Set([...WEBHOOK_REFUSALS, ...MEDIA_REFUSALS])],
     anomalies: CARRIER_ANOMALIES,
     streamEvents: STREAM_EVENTS,
+    strayErrors,
     storeBacklog: keeping && (() => ({ ...keeping.writer.waiting, isFailing: keeping.writer.isFailing })),
   });
 }

@@ -2,7 +2,7 @@
  * The bounds of tools, guards and what they tell the model. As in `limits.ts`: each with its unit and its reason.
  */
 import assert from 'node:assert/strict';
-import { EVENT_MAX_BYTES } from './limits.js';
+import { EVENT_MAX_BYTES, LAG_FULL_MS } from './limits.js';
 
 /** Of one agent. A model that is offered more chooses badly. */
 export const TOOLS_MAX = 128;
@@ -15,6 +15,14 @@ export const TOOLS_CONCURRENT_MAX = 64;
 /** Of one run of a handler, where its author says nothing. A caller who hears nothing for longer has hung up. */
 export const TOOL_TIMEOUT_MS = 20_000;
 export const TOOL_TIMEOUT_MAX_MS = 600_000;
+
+/** A handler that was given up and goes on all the same keeps others waiting for so long at most: it may be about to end. Beyond,
+ * a call would be without tools for the rest of it. Shorter than any patience of those that wait. */
+export const PERMIT_KEPT_MAX_MS = 3_000;
+
+/** Of a tool, a guard or a rule, until it first waits for something: the sound of every call waits meanwhile. As long as the
+ * lag that makes a server full, and nearly as long as the lead of what is played. */
+export const BLOCKING_TOLD_MS = LAG_FULL_MS;
 
 /** For each plugin and callback: longer than a look into a database, shorter than a caller's patience. */
 export const GUARD_TIMEOUT_MS = 3_000;
@@ -175,6 +183,7 @@ export const PENDING_PAGE_MAX = 100;
 export const LEDGER_PAGE_MAX = 200;
 
 assert(GUARD_TIMEOUT_MS < TOOL_TIMEOUT_MS, 'a guard decides before a handler gives up');
+assert(PERMIT_KEPT_MAX_MS < TOOL_TIMEOUT_MS, 'a permit is free again before who waits for it gives up');
 assert(TOOL_WORKER_TAKE_MAX_MS < TOOL_TIMEOUT_MS, 'a held worker is replaced before its next call gives up');
 assert(TOOL_FOLLOW_UP_MAX_MS < UPDATE_ANSWER_MAX_MS, 'an update never waits for a message that is over');
 assert(

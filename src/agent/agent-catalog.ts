@@ -5,6 +5,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, extname, isAbsolute, join, resolve } from 'node:path';
 import type { Clock } from '../clock.js';
 import { ConfigError, errorText } from '../errors.js';
+import { AGENT_LOAD_SLOW_MS } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import type { Agent } from './agent.js';
 import { loadAgent } from './agent-module.js';
@@ -38,7 +39,13 @@ export async function loadAgents(options: CatalogOptions): Promise<AgentCatalog>
   const agents = new Map<string, Agent>();
   const modules = new Map<string, string>();
   const load = async (file: string): Promise<Agent> => {
-    const agent = await loadAgent(file, clock);
+    const slow = clock.setTimer(AGENT_LOAD_SLOW_MS, () => {
+      log.warn(
+        { module: file },
+        'an agent module takes long to load: the server waits for what it awaits at its top level',
+      );
+    });
+    const agent = await loadAgent(file, clock).finally(() => slow.cancel());
     modules.set(agent.name, file);
     return agent;
   };

@@ -69,6 +69,8 @@ function byJsonSchema(parameters: JsonSchema): ToolSchema {
   // No model takes it, and the validator knows one dialect only.
   delete schema['$schema'];
   const check = ajv.compile(schema);
+  const unknown = unknownRequired(schema);
+  if (unknown !== undefined) throw new Error(`require ${unknown}, which is none of their properties`);
   return {
     parametersJsonSchema: deepFreeze(schema),
     readArguments(args) {
@@ -77,6 +79,34 @@ function byJsonSchema(parameters: JsonSchema): ToolSchema {
       return errorOf((check.errors ?? []).map((error) => [placeOf(error), error.message ?? 'is not valid']));
     },
   };
+}
+
+/** What may say of a property, beside `properties`, that there is one. */
+const OTHER_SOURCES = ['$ref', 'allOf', 'anyOf', 'oneOf', 'if', 'patternProperties', 'dependentSchemas'];
+
+/** The place of a property that is required and declared nowhere: no model knows that it is to be passed, and each call would be
+ * refused for it. Of schemas inside others only those that stand for a value of their own are looked at. */
+function unknownRequired(
+  schema: Readonly<Record<string, unknown>>,
+  path: readonly string[] = [],
+): string | undefined {
+  const { properties = {}, required = [], items, additionalProperties } = schema;
+  const known = isSchema(properties) ? properties : {};
+  const mayBeElsewhere = isSchema(additionalProperties) || OTHER_SOURCES.some((keyword) => keyword in schema);
+  if (!mayBeElsewhere && Array.isArray(required)) {
+    const names = required.filter((name) => typeof name === 'string');
+    const unknown = names.find((name) => !Object.hasOwn(known, name));
+    if (unknown !== undefined) return [...path, unknown].join('.');
+  }
+  for (const [name, inner] of [...Object.entries(known), ['items', items] as const]) {
+    const found = isSchema(inner) ? unknownRequired(inner, [...path, name]) : undefined;
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function isSchema(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function placeOf({ instancePath, keyword, params }: ErrorObject): string {

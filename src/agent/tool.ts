@@ -3,7 +3,7 @@
  * module is loaded; what the model passes is checked before `execute` sees it.
  */
 import { z } from 'zod';
-import { AppError, ConfigError } from '../errors.js';
+import { AppError, ConfigError, errorText } from '../errors.js';
 import type { JsonObject } from '../event/event.js';
 import { TOOL_TIMEOUT_MAX_MS, TOOL_TIMEOUT_MS } from '../tool-limits.js';
 import { bound, boundCopy } from './bound-copy.js';
@@ -202,8 +202,7 @@ function reading(parameters: ToolParameters | undefined, name: string) {
   try {
     return argumentReader(parameters ?? { type: 'object', properties: {} });
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw invalid(name, `parameters ${why}`, error);
+    throw invalid(name, `parameters ${errorText(error)}`, error);
   }
 }
 

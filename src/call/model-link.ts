@@ -4,6 +4,7 @@
  */
 import type { SocketScope } from '../call-tap.js';
 import { AppError, errorText } from '../errors.js';
+import { faultFields } from '../foreign.js';
 import type { CallSid } from '../ids.js';
 import { ModelConnectError } from '../model/gemini-connect-error.js';
 import type {
@@ -56,7 +57,7 @@ export class ModelLink {
     try {
       setup = makeSetup();
     } catch (error) {
-      log.error({ callSid, pii: { cause: errorText(error) } }, 'the agent has no instruction');
+      log.error({ callSid, ...faultFields(error) }, 'the agent has no usable instruction: the call ends');
       return onFailed();
     }
     const connecting = new AbortController();

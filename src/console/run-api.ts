@@ -5,6 +5,7 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { AppError, errorText } from '../errors.js';
+import { faultFields } from '../foreign.js';
 import { faultText, isWholeText, NO_WHOLE_TEXT } from '../input-fault.js';
 import { MESSAGE_MAX_CHARS } from '../limits.js';
 import type { Log } from '../observe/log.js';
@@ -100,7 +101,8 @@ async function answer(response: Response, log: Log, run: () => Promise<void>): P
     await run();
   } catch (error) {
     const status = error instanceof AppError ? (STATUS_OF[error.code] ?? 500) : 500;
-    if (status === 500) log.error({ cause: errorText(error) }, 'a run could not be started');
+    if (status === 500)
+      log.error({ cause: errorText(error), ...faultFields(error) }, 'a run could not be started');
     if (response.headersSent) response.destroy();
     else {
       const told = error instanceof AppError ? error.message : 'internal error';

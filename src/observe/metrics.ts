@@ -24,7 +24,12 @@ export interface MetricsOptions {
   readonly streamEvents: readonly string[];
   /** What waits for the store, where there is one. */
   readonly storeBacklog?: (() => StoreBacklog) | undefined;
+  /** Errors of the process for which nobody waited, since its start. */
+  readonly strayErrors?: (() => StrayErrorCounts) | undefined;
 }
+
+/** By how they came. */
+export type StrayErrorCounts = Readonly<Record<(typeof STRAY_KINDS)[number], number>>;
 
 const NOTHING_WAITS: StoreBacklog = { events: 0, bytes: 0, isFailing: false };
 
@@ -32,6 +37,7 @@ const MODALITIES = ['text', 'audio', 'image', 'video', 'document'];
 const OTHER_MODALITY = 'other';
 /** The name of every tool that the agent does not have. */
 const UNKNOWN_TOOL = 'unknown';
+const STRAY_KINDS = ['exception', 'rejection'] as const;
 const TOKEN_DIRECTIONS = ['input', 'output'];
 const CALL_DIRECTIONS = ['inbound', 'outbound', 'web'];
 const LATENCY_SECONDS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10];
@@ -80,6 +86,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
   });
   registry.registerMetric(loopLag);
+  strayMetrics(registry, options.strayErrors ?? (() => ({ exception: 0, rejection: 0 })));
   const admission = monitorEventLoopDelay({ resolution: 10 });
   admission.enable();
   return {
@@ -104,6 +111,21 @@ export function createMetrics(options: MetricsOptions): Metrics {
       registry.clear();
     },
   };
+}
+
+/** The process counts them before there is a registry; they are read at each scrape. */
+function strayMetrics(registry: Registry, counts: () => StrayErrorCounts): void {
+  const strays = new Counter({
+    name: 'earshot_stray_errors_total',
+    help: 'Errors for which nobody waited, thrown in a timer or by a promise.',
+    labelNames: ['kind'] as const,
+    registers: [],
+    collect() {
+      this.reset();
+      for (const kind of STRAY_KINDS) this.inc({ kind }, counts()[kind]);
+    },
+  });
+  registry.registerMetric(strays);
 }
 
 function doorMetrics(

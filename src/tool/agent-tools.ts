@@ -8,11 +8,13 @@ import type { Tool } from '../agent/tool.js';
 import { type Clock, nextTurn } from '../clock.js';
 import { errorText } from '../errors.js';
 import { type EventActions, NO_ACTIONS } from '../event/event.js';
+import { ignoreRejection } from '../foreign.js';
 import { newId } from '../ids.js';
 import type { FunctionDeclaration } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
 import type { DecidedCall, PendingCall } from '../store/pending-calls.js';
 import type { SessionKey } from '../store/store.js';
+import { timed } from './blocking.js';
 import type { BuiltInTool } from './built-in-tools.js';
 import { hasChanges } from './changes.js';
 import { outcomeOfDecision } from './decided-call.js';
@@ -24,7 +26,7 @@ import type { RunSecrets } from './run-secrets.js';
 import { type StreamingStart, StreamingTools } from './streaming-tools.js';
 import { errorResponse, isError, type Response } from './tool-result.js';
 import type { CallOutcome, CallRef, ToolWork, WorkCall, WorkListener } from './tool-work.js';
-import { ignoreRejection, withinTime } from './within-time.js';
+import { withinTime } from './within-time.js';
 
 export interface AgentToolsOptions {
   readonly agent: Agent;
@@ -238,7 +240,7 @@ export class AgentTools implements ToolWork {
     if ('error' in read) return this.#outcome(attempt, badArguments(tool.name, read.error), false);
     let needsApproval: boolean;
     try {
-      needsApproval = approvalOf(tool, read.args, scope.ctx);
+      needsApproval = timed(this.#options, { tool: tool.name }, () => approvalOf(tool, read.args, scope.ctx));
     } catch (error) {
       const why = `its approval rule failed: ${this.#options.secrets.errorText(error)}`;
       return this.#outcome(attempt, errorResponse(`${tool.name} was refused: ${why}`), false);
@@ -300,7 +302,7 @@ export class AgentTools implements ToolWork {
   }
 
   #outcome({ scope }: Attempt, response: Response, ran: boolean): CallOutcome {
-    const { endInvocation } = scope.ctx;
+    const endInvocation = scope.endsInvocation;
     const actions = scope.takeActions();
     // A handler that goes on behind the end of the run may still finish what it keeps; behind a withdrawal, or its time, it may not.
     if (!this.#isClosed) scope.close();

@@ -27,7 +27,7 @@ export async function outcomeOfDecision(run: DecidedRun): Promise<CallOutcome> {
   const outcome = (response: JsonObject, ran: boolean): CallOutcome => {
     const actions = scope.takeActions();
     scope.close();
-    return { kind: 'done', response, actions, ran, endInvocation: scope.ctx.endInvocation };
+    return { kind: 'done', response, actions, ran, endInvocation: scope.endsInvocation };
   };
   if (call.decision === 'deny')
     return outcome(errorResponse(`${call.tool} was denied${by}. It was not done.`), false);

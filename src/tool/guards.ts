@@ -9,6 +9,7 @@ import type { ToolContext } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
 import type { Log } from '../observe/log.js';
 import { GUARD_TIMEOUT_MS } from '../tool-limits.js';
+import { timed } from './blocking.js';
 import type { RunSecrets } from './run-secrets.js';
 import { errorResponse, guardResponse, type Response } from './tool-result.js';
 import { withinTime } from './within-time.js';
@@ -27,6 +28,13 @@ export type Verdict =
   | { readonly kind: 'substitute'; readonly response: Response; readonly by: string }
   /** The result is this error, and nobody sees it any more. */
   | { readonly kind: 'refused'; readonly response: Response; readonly by: string };
+
+/** Who is asked about which tool, and until when. */
+interface Waited {
+  readonly tool: string;
+  readonly guard: string;
+  readonly signal: AbortSignal;
+}
 
 const CALLBACK = 'agent';
 
@@ -60,11 +68,12 @@ export class Guards {
   async before(call: GuardedCall, signal: AbortSignal): Promise<Verdict> {
     // Arguments are changed in place: a change that the handler would not see must not be judged by the next guard.
     Object.freeze(call);
+    const by = (guard: string): Waited => ({ tool: call.tool, guard, signal });
     const passed: string[] = [];
     for (const plugin of this.#plugins) {
       if (plugin.beforeTool === undefined) continue;
       try {
-        const value = await this.#wait(() => plugin.beforeTool?.(call), signal);
+        const value = await this.#wait(by(plugin.name), () => plugin.beforeTool?.(call));
         const response = guardResponse(value, this.#textOf);
         if (response !== undefined) return { kind: 'substitute', response, by: plugin.name };
       } catch (error) {
@@ -75,7 +84,7 @@ export class Guards {
     const { beforeTool } = this.#agent;
     if (beforeTool === undefined) return { kind: 'run', passed };
     try {
-      const value = await this.#wait(() => beforeTool(call), signal);
+      const value = await this.#wait(by(CALLBACK), () => beforeTool(call));
       const response = guardResponse(value, this.#textOf);
       if (response !== undefined) return { kind: 'substitute', response, by: CALLBACK };
     } catch (error) {
@@ -86,10 +95,11 @@ export class Guards {
 
   /** Never rejects. Once `signal` is aborted nobody listens any more. */
   async after(call: GuardedCall, response: Response, signal: AbortSignal): Promise<Response> {
+    const by = (guard: string): Waited => ({ tool: call.tool, guard, signal });
     for (const plugin of this.#plugins) {
       if (plugin.afterTool === undefined) continue;
       try {
-        const value = await this.#wait(() => plugin.afterTool?.(seen(call, response)), signal);
+        const value = await this.#wait(by(plugin.name), () => plugin.afterTool?.(seen(call, response)));
         const replaced = guardResponse(value, this.#textOf);
         if (replaced !== undefined) return replaced;
       } catch (error) {
@@ -104,7 +114,7 @@ export class Guards {
     const { afterTool } = this.#agent;
     if (afterTool === undefined) return response;
     try {
-      const value = await this.#wait(() => afterTool(seen(call, response)), signal);
+      const value = await this.#wait(by(CALLBACK), () => afterTool(seen(call, response)));
       return guardResponse(value, this.#textOf) ?? response;
     } catch (error) {
       return errorResponse(this.#textOf(error));
@@ -118,9 +128,10 @@ export class Guards {
     return { kind: 'refused', response, by };
   }
 
-  #wait(ask: () => unknown, signal: AbortSignal): Promise<unknown> {
-    const work = (async () => ask())();
-    return withinTime(work, { clock: this.#clock, delayMs: this.#timeoutMs, signal });
+  #wait({ signal, ...who }: Waited, ask: () => unknown): Promise<unknown> {
+    const clock = this.#clock;
+    const work = (async () => timed({ clock, log: this.#log }, who, ask))();
+    return withinTime(work, { clock, delayMs: this.#timeoutMs, signal });
   }
 }
 

@@ -7,8 +7,11 @@ import type { Tool } from '../agent/tool.js';
 import type { Clock } from '../clock.js';
 import { errorText } from '../errors.js';
 import type { JsonObject } from '../event/event.js';
+import { isInstance } from '../foreign.js';
 import type { Log } from '../observe/log.js';
 import type { SessionKey } from '../store/store.js';
+import { timed } from './blocking.js';
+import { DeafHandlers } from './deaf-handlers.js';
 import type { CallScope } from './invocation.js';
 import type { Permits } from './permits.js';
 import type { RunSecrets } from './run-secrets.js';
@@ -46,9 +49,11 @@ export interface HandlersOptions {
 
 export class Handlers {
   readonly #options: HandlersOptions;
+  readonly #deaf: DeafHandlers;
 
   constructor(options: HandlersOptions) {
     this.#options = options;
+    this.#deaf = new DeafHandlers(options);
   }
 
   /** Never rejects. `ran` tells whether the handler was begun. */
@@ -64,7 +69,6 @@ export class Handlers {
     const work = this.#work(run, read.args, () => {
       hasBegun = true;
     });
-    // A handler that was given up and goes on keeps its permit: it still costs what it costs.
     void work.then(giveBack, giveBack);
     try {
       const { clock } = this.#options;
@@ -76,8 +80,10 @@ export class Handlers {
       return { response, ran: hasBegun };
     } catch (error) {
       const { onLate } = run;
-      if (hasBegun && onLate !== undefined && (controller.signal.aborted || error instanceof TimeUp))
-        void work.then(onLate, () => {});
+      if (hasBegun && (controller.signal.aborted || isInstance(error, TimeUp))) {
+        if (onLate !== undefined) void work.then(onLate, () => {});
+        if (!isLong) this.#deaf.add(tool.name, work, giveBack);
+      }
       return { response: this.#failure(run, error), ran: hasBegun };
     }
   }
@@ -87,8 +93,10 @@ export class Handlers {
     const { clock, permits } = this.#options;
     const patience = new AbortController();
     const timer = clock.setTimer(timeoutMs, () => patience.abort());
+    const watch = this.#deaf.watch();
     const giveBack = await permits.take(AbortSignal.any([signal, patience.signal]));
     timer.cancel();
+    watch.cancel();
     return giveBack;
   }
 
@@ -97,7 +105,8 @@ export class Handlers {
     const execute = async (): Promise<unknown> => {
       if (controller.signal.aborted) throw new NotBegun(errorText(controller.signal.reason));
       begun();
-      if (!tool.worker) return told(await tool.execute(args, scope.ctx));
+      if (!tool.worker)
+        return told(await timed(this.#options, { tool: tool.name }, () => tool.execute(args, scope.ctx)));
       const outcome = await this.#options.runInWorker(tool, run.args, scope.ctx);
       scope.applyState(outcome.stateDelta);
       if (outcome.endInvocation) scope.ctx.endInvocation = true;
@@ -115,7 +124,7 @@ export class Handlers {
 
   #failure({ tool, controller }: HandlerRun, error: unknown): Response {
     const { log, secrets } = this.#options;
-    if (error instanceof TimeUp) {
+    if (isInstance(error, TimeUp)) {
       controller.abort(error);
       log.warn({ tool: tool.name, timeoutMs: tool.timeoutMs }, 'a tool took too long');
       return errorResponse(`${tool.name} took too long and was given up: ${error.message}.`);
@@ -126,11 +135,20 @@ export class Handlers {
   }
 }
 
-/** A generator that nobody would run must not pass for an empty result. */
+/** A generator has done nothing yet, and nobody would run it: it must not pass for a result, nor for a deed that is done. */
 function told(value: unknown): unknown {
-  if (typeof value === 'object' && value !== null && Symbol.asyncIterator in value)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if (Symbol.asyncIterator in value && isIterator(value))
     throw new TypeError('it returned an async generator: a streaming tool’s execute is an async function*');
+  if (Symbol.iterator in value && isIterator(value))
+    throw new TypeError(
+      'it returned a generator or an iterator: return the values that it gives, such as [...values]',
+    );
   return value;
+}
+
+function isIterator(value: object): boolean {
+  return 'next' in value && typeof value.next === 'function';
 }
 
 function notBegun({ name }: Tool, { aborted, reason }: AbortSignal): Response {

@@ -15,6 +15,7 @@ import type {
 import type { Clock } from '../clock.js';
 import type { Event, EventActions, JsonObject } from '../event/event.js';
 import type { RunItem } from '../event/run-stream.js';
+import { handedOut, isSet } from '../foreign.js';
 import { TRANSCRIPT_MAX_CHARS } from '../limits.js';
 import type { Log } from '../observe/log.js';
 import { CONTEXT_EVENTS_MAX, LATE_CHANGES_MAX_MS, UPDATE_MAX_CHARS } from '../tool-limits.js';
@@ -58,6 +59,8 @@ export interface ScopeOptions {
 /** The context of one call, and what was changed through it. */
 export interface CallScope {
   readonly ctx: ToolContext;
+  /** Whether the author has set `ctx.endInvocation`. Never throws. */
+  readonly endsInvocation: boolean;
   /** Changes since it was last asked, for the event that tells of them. */
   takeActions(): EventActions;
   /** Changes that were made elsewhere, in a worker. */
@@ -125,8 +128,7 @@ export class Invocation {
   }
 
   scope(signal: AbortSignal, { inputStream, lateMaxMs = LATE_CHANGES_MAX_MS }: ScopeOptions = {}): CallScope {
-    const { identity, runConfig, secrets, artifacts, memory, callControl, onFollowUp, onChanged } =
-      this.#options;
+    const { identity, runConfig, secrets, memory, callControl, onFollowUp, onChanged } = this.#options;
     const kept = new Changes({ overForMs: () => this.#overForMs(), lateMaxMs, tell: onChanged });
     const onState: OnChange = (key, value, bytes) => kept.state(key, value, bytes);
     const eventsOf = (): readonly Event[] => Object.freeze(this.#eventsNow());
@@ -148,7 +150,7 @@ export class Invocation {
           throw new Error('userScopes: the agent’s runConfig has no userScopes');
         return runConfig.userScopes(identity);
       },
-      getSecret: (name) => this.#secret(name),
+      getSecret: (name) => handedOut(() => this.#secret(name)),
       followUp(text) {
         if (typeof text !== 'string' || text.trim() === '') throw new TypeError('followUp: text is needed');
         if (text.length > UPDATE_MAX_CHARS)
@@ -157,18 +159,14 @@ export class Invocation {
           );
         onFollowUp(text);
       },
-      async saveArtifact(name, bytes, mimeType) {
-        if (secrets.holds(name) || secrets.holds(mimeType))
-          throw new TypeError('saveArtifact: its name or its type holds a secret, which is not kept');
-        kept.artifactBegun(name);
-        const version = await artifacts.save(name, bytes, mimeType);
-        kept.artifact(name, version);
-        return version;
-      },
-      loadArtifact: (name, version) => artifacts.load(name, version),
+      saveArtifact: (...artifact) => handedOut(() => this.#saveArtifact(kept, artifact)),
+      loadArtifact: (name, version) => handedOut(() => this.#options.artifacts.load(name, version)),
     };
     return {
       ctx,
+      get endsInvocation() {
+        return isSet(ctx, 'endInvocation');
+      },
       takeActions: () => kept.take(),
       applyState: (delta) => {
         kept.check();
@@ -180,6 +178,19 @@ export class Invocation {
 
   #overForMs(): number | undefined {
     return this.#overAtMs === undefined ? undefined : this.#options.clock.nowMs() - this.#overAtMs;
+  }
+
+  async #saveArtifact(
+    kept: Changes,
+    [name, bytes, mimeType]: Parameters<ToolContext['saveArtifact']>,
+  ): Promise<number> {
+    const { secrets } = this.#options;
+    if (secrets.holds(name) || secrets.holds(mimeType))
+      throw new TypeError('saveArtifact: its name or its type holds a secret, which is not kept');
+    kept.artifactBegun(name);
+    const version = await this.#options.artifacts.save(name, bytes, mimeType);
+    kept.artifact(name, version);
+    return version;
   }
 
   async #secret(name: string): Promise<string | null> {
@@ -208,10 +219,10 @@ export class Invocation {
   }
 }
 
-/** What is remembered goes into the instruction of the next run. */
+/** As a tool gets it. What is remembered goes into the instruction of the next run. */
 function withoutSecrets(memory: MemoryAccess, secrets: RunSecrets): MemoryAccess {
   return {
-    remember: (entity, facts) => memory.remember(secrets.json(entity), secrets.json(facts)),
-    relate: (...related) => memory.relate(...secrets.json(related)),
+    remember: (entity, facts) => handedOut(() => memory.remember(secrets.json(entity), secrets.json(facts))),
+    relate: (...related) => handedOut(() => memory.relate(...secrets.json(related))),
   };
 }

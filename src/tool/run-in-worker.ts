@@ -4,9 +4,9 @@
 import type { Agent } from '../agent/agent.js';
 import type { ToolContext } from '../agent/tool-context.js';
 import { errorText } from '../errors.js';
+import { ignoreRejection } from '../foreign.js';
 import type { RunInWorker } from './handler.js';
 import type { WorkerSnapshot } from './worker-messages.js';
-import { ignoreRejection } from './within-time.js';
 import type { WorkerTools } from './worker-tools.js';
 
 /** `moduleOf`: where an agent's module lies; a worker loads it by its path. */

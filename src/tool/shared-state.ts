@@ -1,6 +1,7 @@
 /** What all tools of one run share: values by key, and waiting for one that another tool will set. */
 import type { SharedState } from '../agent/tool-context.js';
 import type { Clock } from '../clock.js';
+import { handedOut, isInstance } from '../foreign.js';
 import { SHARED_KEY_MAX_BYTES, SHARED_KEYS_MAX, SHARED_WAIT_MAX_MS, SHARED_WAIT_MS } from '../tool-limits.js';
 import { TimeUp, withinTime } from './within-time.js';
 
@@ -18,7 +19,8 @@ export class SharedValues {
     return {
       get: (key) => this.#values.get(checked(key)),
       set: (key, value) => this.#set(checked(key), value),
-      waitFor: (key, options) => this.#waitFor(checked(key), options?.timeoutMs ?? SHARED_WAIT_MS, signal),
+      waitFor: (key, options) =>
+        handedOut(() => this.#waitFor(checked(key), options?.timeoutMs ?? SHARED_WAIT_MS, signal)),
     };
   }
 
@@ -45,7 +47,7 @@ export class SharedValues {
       return await withinTime(told, { clock: this.#clock, delayMs: timeoutMs, signal });
     } catch (error) {
       // Told apart from the tool's own time, which is not over.
-      if (!(error instanceof TimeUp)) throw error;
+      if (!isInstance(error, TimeUp)) throw error;
       throw new Error(`shared: nobody set ${key} within ${timeoutMs / 1000} s`, { cause: error });
     } finally {
       waiting.delete(tell);

@@ -7,12 +7,12 @@ import type { ToolContext } from '../agent/tool-context.js';
 import type { SideEffect } from '../agent/tool.js';
 import { type Clock, sleep } from '../clock.js';
 import { errorText } from '../errors.js';
+import { ignoreRejection, isInstance, textOf } from '../foreign.js';
 import { LEDGER_SETTLE_PAUSE_MS, LEDGER_SETTLE_TRIES, SIDE_EFFECT_KEY_MAX_CHARS } from '../tool-limits.js';
 import type { Log } from '../observe/log.js';
 import type { Ledger, LedgerClaim } from '../store/ledger.js';
 import type { SessionKey } from '../store/store.js';
 import type { RunSecrets } from './run-secrets.js';
-import { ignoreRejection } from './within-time.js';
 import { errorResponse, type Response, responseOf } from './tool-result.js';
 
 export interface Deed {
@@ -128,7 +128,7 @@ export class SideEffects {
       const cause = secrets.errorText(error);
       if (saysNothingDone(error)) {
         await this.#keep(tool, () => ledger.release(session.appName, key));
-        return { response: errorResponse(cause), isUntried: error instanceof NotBegun };
+        return { response: errorResponse(cause), isUntried: isInstance(error, NotBegun) };
       }
       log.error({ tool, pii: { cause } }, 'a side effect has failed and stays open in the ledger');
       const why = `${cause} (whether it was done is not known; a person has to look into it)`;
@@ -158,7 +158,7 @@ export class SideEffects {
 
 /** By name: it may be another copy of the package, or have come from a worker. */
 function saysNothingDone(error: unknown): boolean {
-  return error instanceof NotBegun || (error instanceof Error && error.name === 'NothingDone');
+  return isInstance(error, NotBegun) || (isInstance(error, Error) && textOf(error, 'name') === 'NothingDone');
 }
 
 function refused(tool: string, why: string): Response {

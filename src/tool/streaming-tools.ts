@@ -12,6 +12,7 @@ import {
   STREAMING_VALUES_PER_S_MAX,
   UPDATE_MAX_CHARS,
 } from '../tool-limits.js';
+import { timed } from './blocking.js';
 import { canonicalJson } from './canonical-json.js';
 import { hasChanges } from './changes.js';
 import { InputTap } from './input-tap.js';
@@ -191,12 +192,13 @@ export class StreamingTools {
     const { tool, scope, controller } = running;
     const { signal } = controller;
     if (signal.aborted) return;
-    const source = iteratorOf(await tool.execute(args, scope.ctx));
+    const source = iteratorOf(await this.#timed(tool, () => tool.execute(args, scope.ctx)));
     const pace = new Pace(this.#options.clock, signal);
     let failure: { readonly error: unknown } | undefined;
     try {
       while (!signal.aborted) {
-        const step = await withinTime(source.next(), { ...this.#options, delayMs: undefined, signal });
+        const next = (async () => this.#timed(tool, () => source.next()))();
+        const step = await withinTime(next, { ...this.#options, delayMs: undefined, signal });
         this.#tellChanges(scope);
         if (step.done !== true && !signal.aborted) await this.#tellValue(running, step.value);
         if (scope.ctx.endInvocation) this.#options.listener.ends();
@@ -211,6 +213,10 @@ export class StreamingTools {
     // A generator that still works on its next value ends when it has it; who stops it waits for that, for a second.
     await source.return?.();
     if (failure !== undefined) throw failure.error;
+  }
+
+  #timed<Value>({ name }: Tool, begin: () => Value): Value {
+    return timed(this.#options, { tool: name }, begin);
   }
 
   async #tellValue({ tool, scope, after, controller: { signal } }: Running, value: unknown): Promise<void> {

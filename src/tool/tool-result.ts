@@ -4,6 +4,7 @@
  */
 import { errorText } from '../errors.js';
 import type { JsonObject } from '../event/event.js';
+import { ignoreRejection, isInstance } from '../foreign.js';
 import { TOOL_ERROR_MAX_CHARS, TOOL_RESULT_MAX_CHARS } from '../tool-limits.js';
 
 export type Response = JsonObject;
@@ -31,13 +32,12 @@ export function errorResponse(error: string): Response {
 }
 
 function tellable(value: unknown, textOf: TextOf): Response {
-  if (value instanceof Error) return errorResponse(textOf(value));
+  if (isInstance(value, Error)) return errorResponse(textOf(value));
   let json: string | undefined;
   try {
-    json = JSON.stringify(value, plain);
+    json = jsonOf(value);
   } catch (error) {
-    const [why] = textOf(error).split('\n');
-    throw new TypeError(`what it returned cannot be told as JSON: ${why ?? ''}`, { cause: error });
+    throw new TypeError(textOf(error), { cause: error });
   }
   if (json === undefined) return { result: null };
   if (json.length > TOOL_RESULT_MAX_CHARS)
@@ -46,11 +46,65 @@ function tellable(value: unknown, textOf: TextOf): Response {
   return isObject(told) ? told : { result: told };
 }
 
+/** Undefined for undefined. Throws a TypeError, in words that follow "the tool ran, but", for what JSON does not tell. */
+export function jsonOf(value: unknown): string | undefined {
+  if (typeof value === 'function' || typeof value === 'symbol')
+    throw new TypeError(`it returned a ${typeof value}: return what the model is to be told.`);
+  try {
+    return JSON.stringify(value, plain);
+  } catch (error) {
+    if (isInstance(error, Untold)) throw error;
+    const [why] = errorText(error).split('\n');
+    throw new TypeError(`what it returned cannot be told as JSON: ${why ?? ''}`, { cause: error });
+  }
+}
+
+/** JSON would tell it as an empty object, which passes for success. */
+class Untold extends TypeError {}
+
 /** What JSON would tell as an empty object, though there is something in it. */
-function plain(_key: string, value: unknown): unknown {
+function plain(key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   if (value instanceof Error) return errorText(value);
   if (value instanceof Map) return Object.fromEntries(value);
-  return value instanceof Set ? [...value] : value;
+  if (value instanceof Set) return [...value];
+  const what = hidden(value, key === '');
+  if (what === undefined) return value;
+  ignoreRejection(value);
+  const where = key === '' ? '' : ` in ${key}`;
+  throw new Untold(`it returned ${what.name}${where}: ${what.instead}.`);
+}
+
+/** What an object is that shows nothing of what it holds, and what to return in its place; undefined for any other. One that is
+ * only part of a result must be of a kind that was certainly meant to be told. */
+function hidden(
+  value: object,
+  isAll: boolean,
+): { readonly name: string; readonly instead: string } | undefined {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype || prototype === null || Object.keys(value).length > 0) return undefined;
+  // Bytes, and what stands for a plain value.
+  if (ArrayBuffer.isView(value) || typeof value.valueOf() !== 'object') return undefined;
+  const name = nameOf(value);
+  const instead = insteadOf(value, name) ?? (isAll ? 'nothing of it can be told as JSON' : undefined);
+  return instead === undefined
+    ? undefined
+    : { name: `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`, instead };
+}
+
+function insteadOf(value: object, name: string): string | undefined {
+  if (name === 'Response') return 'return what it holds, such as await response.json()';
+  if (value instanceof Promise) return 'await it';
+  if (Symbol.asyncIterator in value || Symbol.iterator in value)
+    return 'return the values that it gives, such as [...values]';
+  return undefined;
+}
+
+/** Of its class, as far as it tells. */
+function nameOf(value: object): string {
+  const tag = Object.prototype.toString.call(value).slice('[object '.length, -1);
+  const ofClass = (value.constructor as { readonly name?: unknown } | undefined)?.name;
+  return tag !== 'Object' || typeof ofClass !== 'string' || ofClass === '' ? tag : ofClass;
 }
 
 /** Whether it says that something went wrong; `error: false`, `null` and `''` say that nothing did. */

@@ -10,12 +10,14 @@ import type { Tool } from '../agent/tool.js';
 import { systemClock } from '../clock.js';
 import { errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
+import { handedOut, isInstance, textOf } from '../foreign.js';
 import {
   TOOL_RESULT_MAX_CHARS,
   TOOL_WORKER_ERROR_MAX_CHARS,
   TOOL_WORKER_SECRETS_WAITING_MAX,
   TOOL_WORKER_STATE_MAX_CHARS,
 } from '../tool-limits.js';
+import { jsonOf } from './tool-result.js';
 import { WorkerContext } from './worker-context.js';
 import type { CallOrder, SecretAnswer, WorkerAnswer, WorkerSnapshot } from './worker-messages.js';
 
@@ -59,7 +61,7 @@ async function carryOut(order: CallOrder): Promise<void> {
     });
   } catch (error) {
     // By name: the author's module may have another copy of the package, with a class of its own.
-    const nothingDone = !isBegun || (error instanceof Error && error.name === 'NothingDone');
+    const nothingDone = !isBegun || (isInstance(error, Error) && textOf(error, 'name') === 'NothingDone');
     const message = errorText(error).slice(0, TOOL_WORKER_ERROR_MAX_CHARS);
     send({ kind: 'failed', id, message, nothingDone });
   }
@@ -83,7 +85,7 @@ async function findTool({ module, tool: name }: CallOrder): Promise<Tool> {
 function contextOf({ id, snapshotJson, eventsJson }: CallOrder): WorkerContext {
   const snapshot = JSON.parse(snapshotJson) as Omit<WorkerSnapshot, 'events'>;
   const events = JSON.parse(eventsJson) as Event[];
-  return new WorkerContext({ ...snapshot, events }, (name) => askSecret(id, name));
+  return new WorkerContext({ ...snapshot, events }, (name) => handedOut(() => askSecret(id, name)));
 }
 
 /** The server looks it up, for only there the agent's `getSecret` may be called. */
@@ -106,15 +108,15 @@ function answerAsk(answer: SecretAnswer): void {
 }
 
 function resultJson(result: unknown): string | undefined {
-  if (result === undefined) return undefined;
-  const json = jsonOf(result, 'what it returned');
+  const json = told(result);
+  if (json === undefined) return undefined;
   if (json.length > TOOL_RESULT_MAX_CHARS)
     throw new Error(`The tool ran, but its result is too long to tell (${json.length} characters).`);
   return json;
 }
 
 function stateDeltaJson(ctx: WorkerContext): string {
-  const json = jsonOf(ctx.takeStateDelta(), 'what it changed of the state');
+  const json = JSON.stringify(ctx.takeStateDelta());
   if (json.length > TOOL_WORKER_STATE_MAX_CHARS)
     throw new Error(
       `The tool ran, but its changes of the state are too long to keep (${json.length} characters).`,
@@ -122,14 +124,10 @@ function stateDeltaJson(ctx: WorkerContext): string {
   return json;
 }
 
-function jsonOf(value: unknown, what: string): string {
-  let json: string | undefined;
-  let why: string | undefined;
+function told(result: unknown): string | undefined {
   try {
-    json = JSON.stringify(value);
+    return jsonOf(result);
   } catch (error) {
-    [why] = errorText(error).split('\n');
+    throw new Error(`The tool ran, but ${errorText(error)}`, { cause: error });
   }
-  if (json !== undefined) return json;
-  throw new Error(`The tool ran, but ${what} cannot be told as JSON: ${why ?? `it is a ${typeof value}`}`);
 }

@@ -2,7 +2,7 @@
  * Waits for somebody else's code, but not for ever: what is waited for may never come, and must not be relied on then.
  */
 import type { Clock } from '../clock.js';
-import { errorText } from '../errors.js';
+import { asError } from '../foreign.js';
 
 /** Told apart by class from whatever that code throws itself. */
 export class TimeUp extends Error {
@@ -36,13 +36,4 @@ export function withinTime<Value>(
       (error: unknown) => end(() => reject(asError(error))),
     );
   });
-}
-
-/** For what should be no promise: one that fails, with nobody there to hear it, would end the process. */
-export function ignoreRejection(value: unknown): void {
-  Promise.resolve(value).catch(() => {});
-}
-
-function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(errorText(reason));
 }

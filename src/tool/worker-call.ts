@@ -4,6 +4,7 @@
  */
 import { NothingDone } from '../agent/tool.js';
 import type { JsonObject } from '../event/event.js';
+import { asError } from '../foreign.js';
 import { type CallOrder, orderOf, type WorkerSnapshot } from './worker-messages.js';
 
 export interface WorkerRun {
@@ -71,8 +72,7 @@ export class WorkerCall {
 
   /** The signal's reason; as NothingDone where the handler was certainly not begun. */
   failAborted(isBegun: boolean): void {
-    const reason: unknown = this.#run.signal.reason;
-    const error = reason instanceof Error ? reason : new Error(String(reason));
+    const error = asError(this.#run.signal.reason);
     this.fail(isBegun ? error : new NothingDone(error.message, { cause: error }));
   }
 

@@ -37,6 +37,23 @@ describe('defineTool', () => {
       'tool look_up: parameters schema is invalid',
     ],
     [{ ...plain, parameters: { type: 'object', _def: {} } }, 'tool look_up: parameters is a schema of zod 3'],
+    [
+      { ...plain, parameters: { type: 'object', required: ['b'], properties: { a: { type: 'string' } } } },
+      'tool look_up: parameters require b, which is none of their properties',
+    ],
+    [{ ...plain, parameters: { type: 'object', required: ['b'] } }, 'tool look_up: parameters require b,'],
+    [
+      {
+        ...plain,
+        parameters: {
+          type: 'object',
+          properties: {
+            lines: { type: 'array', items: { type: 'object', required: ['toString'], properties: {} } },
+          },
+        },
+      },
+      'tool look_up: parameters require lines.items.toString,',
+    ],
     [{ ...plain, longRunning: 1 }, 'tool look_up: longRunning'],
     [{ ...plain, inputStream: 'sound' }, 'tool look_up: inputStream must be true, false or "image"'],
     [{ ...plain, interrupts: 'yes' }, 'tool look_up: interrupts'],
@@ -62,6 +79,18 @@ describe('defineTool', () => {
     expect(refused).toThrow(expect.objectContaining({ code: 'agent_invalid' }));
     expect(refused).toThrow(why);
     expect(refused).toThrow(/^.*$/);
+  });
+
+  it.each([
+    { required: ['a'], properties: { a: true } },
+    { required: ['b'], patternProperties: { '^b$': { type: 'string' } } },
+    { required: ['b'], additionalProperties: { type: 'string' } },
+    { required: ['b'], allOf: [{ properties: { b: { type: 'string' } } }] },
+    { required: ['b'], $ref: '#/$defs/b', $defs: { b: { properties: { b: {} } } } },
+    { properties: { a: {}, b: {} }, anyOf: [{ required: ['a'] }, { required: ['b'] }] },
+    { required: [], properties: { required: { type: 'string' } } },
+  ])('takes what requires a property that is declared elsewhere (%j)', (parameters) => {
+    expect(isTool(defineTool({ ...plain, parameters: { type: 'object', ...parameters } }))).toBe(true);
   });
 
   it('fills in what the author left out', () => {

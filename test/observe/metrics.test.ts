@@ -33,6 +33,7 @@ function make(): Metrics {
     anomalies: CARRIER_ANOMALIES,
     streamEvents: STREAM_EVENTS,
     storeBacklog: () => backlog,
+    strayErrors: () => strays,
   });
   open.push(metrics);
   return metrics;
@@ -42,6 +43,7 @@ afterEach(() => {
   for (const metrics of open) metrics.close();
   open = [];
   backlog = { events: 0, bytes: 0, isFailing: false };
+  strays = { exception: 0, rejection: 0 };
 });
 
 // --- What the document says ---------------------------------------------------------------------------------------
@@ -97,10 +99,12 @@ type Source =
   | 'streamEvents'
   | 'observerFaults'
   | 'eventsLost'
-  | 'storeBacklog';
+  | 'storeBacklog'
+  | 'strayErrors';
 
 /** What waits for the store, as each test leaves it. */
 let backlog = { events: 0, bytes: 0, isFailing: false };
+let strays = { exception: 0, rejection: 0 };
 
 interface Move {
   readonly by: Source;
@@ -220,6 +224,10 @@ const MOVES: Readonly<Record<string, Move>> = {
     by: 'eventsLost',
     move: ({ eventsLost }) => STORE_CODES.forEach((reason) => eventsLost.inc({ reason })),
   },
+  earshot_stray_errors_total: {
+    by: 'strayErrors',
+    move: () => void (strays = { exception: 1, rejection: 1 }),
+  },
   earshot_observer_faults_total: { by: 'observerFaults', move: ({ observerFaults }) => observerFaults.inc() },
 };
 /** Moved by nobody's call. */
@@ -296,6 +304,7 @@ describe('the metrics and their document', () => {
         'observerFaults',
         'eventsLost',
         'storeBacklog',
+        'strayErrors',
       ].toSorted(),
     );
   });

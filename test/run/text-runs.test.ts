@@ -214,7 +214,7 @@ describe('runs in text', () => {
       const { runs, observed } = rig(hangs, instruction as () => string);
       const started = runs.start(request, new AbortController().signal);
       const refused = await started.then(() => 'started', String);
-      expect(`${how}: ${refused}`).toMatch(/no such user|must return a string/u);
+      expect(`${how}: ${refused}`).toMatch(/instruction function threw|must return a string/u);
       expect(observed.at(-1)).toEqual(['onStreamEnded', 'sse', 'error']);
       expect(runs.count).toBe(0);
     }

@@ -23,6 +23,7 @@ const LEAVES = [
   'limits.ts',
   'tool-limits.ts',
   'errors.ts',
+  'foreign.ts',
   'loopback.ts',
   'make-folder.ts',
   'package-root.ts',
@@ -93,7 +94,8 @@ export const REACH_OF_PART: Readonly<Record<string, Reach>> = {
   'doctor-doors.ts': { values: [...LEAVES, 'doctor-finding.ts', 'telephony'], types: ['config.ts'] },
   'doctor-number.ts': { values: ['doctor-finding.ts', 'telephony'], types: ['config.ts'] },
   'doctor-finding.ts': { values: [], types: [] },
-  'main.ts': OUTER_REACH,
+  'main.ts': { values: [...OUTER_REACH.values, 'stray-errors.ts'], types: [] },
+  'stray-errors.ts': { values: LEAVES, types: ['observe'] },
   'store-command.ts': { values: [...LEAVES, 'config.ts', 'store', 'observe'], types: [] },
 };
 

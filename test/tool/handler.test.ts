@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NothingDone } from '../../src/agent/tool.js';
+import { PERMIT_KEPT_MAX_MS } from '../../src/tool-limits.js';
 import {
   deferred,
   NOTHING_LEFT,
@@ -81,13 +82,22 @@ describe('handlers', () => {
     expect(stage.log.publicText).not.toContain('order system');
   });
 
-  it('that return a generator without being one are an error, not an empty result', async () => {
-    async function* values() {
-      yield await Promise.resolve(1);
-    }
-    const stage = new ToolStage({ tools: [tool('watch', { execute: () => values() })] });
+  async function* later() {
+    yield await Promise.resolve(1);
+  }
+  function* values() {
+    yield 1;
+  }
+  it.each([
+    ['an async generator', () => later(), 'async function*'],
+    ['a generator', values, '[...values]'],
+    ['an iterator', () => new Map([[1, 2]]).values(), '[...values]'],
+    ['a Response', () => new Response('hi'), 'await response.json()'],
+    ['a function', () => () => 1, 'a function'],
+  ])('that return %s are an error that says what to do, not an empty result', async (_what, execute, why) => {
+    const stage = new ToolStage({ tools: [tool('watch', { execute })] });
     const id = await stage.ask('watch');
-    expect(stage.host.answerTo(id)).toEqual({ error: expect.stringContaining('async function*') });
+    expect(stage.host.answerTo(id)).toEqual({ error: expect.stringContaining(why) });
   });
 
   it('are given up when their time is up, are told so, and are told of when they are done after all', async () => {
@@ -119,7 +129,40 @@ describe('handlers', () => {
     expect(stage.counts).toEqual(NOTHING_LEFT);
   });
 
-  it('that never end keep their permits, and who waits for one does not wait for ever', async () => {
+  it('that never end keep others waiting for a while, and then nobody any more', async () => {
+    const stage = new ToolStage({
+      tools: [tool('deaf', { timeoutMs: 100, execute: never }), tool('quick')],
+      runConfig: { maxConcurrentTools: 2 },
+    });
+    stage.send(['deaf'], ['deaf']);
+    await stage.pass(100);
+    const waits = await stage.ask('quick');
+    await stage.pass(PERMIT_KEPT_MAX_MS - 1);
+    expect(stage.host.answerTo(waits)).toBeUndefined();
+    await stage.pass(1);
+    expect(stage.host.answerTo(waits)).toEqual({ ok: 'quick' });
+    const deaf = stage.log.lines.filter(({ message }) => message.includes('others begin without'));
+    expect(deaf.map(({ fields }) => fields)).toEqual([{ tool: 'deaf' }, { tool: 'deaf' }]);
+    // However many there were: they stay deaf, and nobody is kept waiting.
+    for (let round = 0; round < 20; round += 1) stage.send(['deaf']);
+    await stage.pass(60_000);
+    const id = await stage.ask('quick');
+    expect(stage.host.answerTo(id)).toEqual({ ok: 'quick' });
+    expect(stage.counts).toEqual(NOTHING_OPEN);
+  });
+
+  it('that have become deaf while others wait give way, too', async () => {
+    const stage = new ToolStage({
+      tools: [tool('deaf', { timeoutMs: 1_000, execute: never }), tool('quick', { timeoutMs: 10_000 })],
+      runConfig: { maxConcurrentTools: 1 },
+    });
+    await stage.ask('deaf');
+    const id = await stage.ask('quick');
+    await stage.pass(1_000 + 2 * PERMIT_KEPT_MAX_MS);
+    expect(stage.host.answerTo(id)).toEqual({ ok: 'quick' });
+  });
+
+  it('that have little time do not wait for others for longer, and are not begun', async () => {
     let runs = 0;
     const stage = new ToolStage({
       tools: [

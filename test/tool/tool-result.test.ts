@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { errorText } from '../../src/errors.js';
+import { hostile } from '../support/hostile.js';
 import { errorResponse, guardResponse, isEmpty, isError, responseOf } from '../../src/tool/tool-result.js';
 import { TOOL_ERROR_MAX_CHARS, TOOL_RESULT_MAX_CHARS } from '../../src/tool-limits.js';
 
@@ -19,7 +20,14 @@ describe('what a handler returned', () => {
     [[1, { a: 2 }], { result: [1, { a: 2 }] }],
     [new Date(0), { result: '1970-01-01T00:00:00.000Z' }],
     [NaN, { result: null }],
-    [() => 1, { result: null }],
+    [new Uint8Array([7]), { '0': 7 }],
+    [Object('boxed'), { result: 'boxed' }],
+    [new URL('http://a.example/'), { result: 'http://a.example/' }],
+    [{ items: [], f: () => 1, [Symbol('s')]: 1 }, { items: [] }],
+    [
+      { signal: new AbortController().signal, ok: true },
+      { signal: {}, ok: true },
+    ],
     [{ parts: ['door', 'wheel'] }, { parts: ['door', 'wheel'] }],
     [{ parts: [{ text: 'a' }] }, { parts: [{ text: 'a' }] }],
   ])('%j is told as an object, or wrapped', (value, told) => {
@@ -48,6 +56,44 @@ describe('what a handler returned', () => {
     ['too much', 'x'.repeat(TOOL_RESULT_MAX_CHARS)],
   ])('as %s is an error in one line that says that the tool ran', (_what, value) => {
     expect(responseOf(value)).toEqual({ error: expect.stringMatching(/^The tool ran, but .*$/) });
+  });
+
+  class Order {
+    readonly #id = 7;
+    get id(): number {
+      return this.#id;
+    }
+  }
+  function* values() {
+    yield 1;
+  }
+  async function* later() {
+    yield await Promise.resolve(1);
+  }
+  it.each([
+    ['a function', () => 1, /a function: return what/],
+    ['a symbol', Symbol('x'), /a symbol: return what/],
+    ['a generator', values(), /a Generator: .*\[\.\.\.values\]/],
+    ['an async generator', later(), /an AsyncGenerator: /],
+    ['an iterator', new Map([[1, 2]]).values(), /a Map Iterator: /],
+    ['a Response', new Response('hi'), /a Response: .*await response\.json\(\)/],
+    ['a Response in a field', { weather: new Response('hi') }, /a Response in weather: /],
+    ['a generator in a list', [values()], /a Generator in 0: /],
+    ['a promise in a field', { weather: Promise.resolve(1) }, /a Promise in weather: await it/],
+    ['bytes', new ArrayBuffer(8), /an ArrayBuffer: nothing/],
+    ['a regular expression', /x/, /a RegExp: nothing/],
+    ['an object of a class that shows nothing', new Order(), /an Order: nothing/],
+    ['a WeakMap', new WeakMap(), /a WeakMap: nothing/],
+    ['an abort signal', new AbortController().signal, /an AbortSignal: nothing/],
+  ])('as %s would pass for an empty success: it is an error that says what to do', (_what, value, why) => {
+    expect(responseOf(value)).toEqual({ error: expect.stringMatching(/^The tool ran, but it returned /) });
+    expect(responseOf(value)['error']).toMatch(why);
+    expect(() => guardResponse(value)).toThrow(why);
+  });
+
+  it('may be a Proxy that throws wherever it is touched', () => {
+    for (const value of [hostile(), { inner: hostile() }, [hostile()]])
+      expect(responseOf(value)).toEqual({ error: expect.stringMatching(/^The tool ran, but /) });
   });
 
   it('is a copy, in which __proto__ is a key like any other', () => {
@@ -95,7 +141,28 @@ describe('an error', () => {
     [undefined, 'undefined'],
     [Symbol('s'), 'Symbol(s)'],
     [Object.create(null), 'what was thrown has no text'],
-    [Object.assign(new Error('x'), { message: { code: 5 } }), '[object Object]'],
+    [Object.assign(new Error('x'), { message: { code: 5 } }), '{"code":5}'],
+    [{ code: 7 }, '{"code":7}'],
+    [{ error: { code: 5n } }, '{"error":{"code":"5"}}'],
+    [[{ a: 1 }], '[{"a":1}]'],
+    [
+      new (class Failed {
+        readonly code = 7;
+      })(),
+      '{"code":7}',
+    ],
+    [
+      new (class Failed {
+        toString = (): string => 'it failed';
+      })(),
+      'it failed',
+    ],
+    [{ cause: new Error('away') }, '{"cause":"away"}'],
+    [cycle, '{"self":"…"}'],
+    [{}, 'what was thrown has no text'],
+    [hostile(), 'what was thrown has no text'],
+    [{ inner: hostile() }, 'what was thrown has no text'],
+    [{ long: 'x'.repeat(3_000_000) }, '{"long":"(3000000 characters)"}'],
   ])('has a text, whatever was thrown (%#)', (thrown, text) => {
     expect(errorText(thrown)).toBe(text);
   });
@@ -112,6 +179,20 @@ it.each([
   [{ a: null }, false],
 ])('%j is empty: %j', (value, is) => {
   expect(isEmpty(value)).toBe(is);
+});
+
+it('tells of what was thrown no more than fits, however much it is', () => {
+  let deep: unknown = 1;
+  for (let level = 0; level < 50_000; level += 1) deep = { deep };
+  for (const huge of [
+    Array.from({ length: 300_000 }, () => ({ a: 1 })),
+    deep,
+    Object.fromEntries(Array.from({ length: 10_000 }, (_, key) => [key, 'x'])),
+  ]) {
+    const text = errorText(huge);
+    expect(text.length).toBeLessThan(2_000);
+    expect(text.length).toBeGreaterThan(30);
+  }
 });
 
 describe('what a guard returns', () => {

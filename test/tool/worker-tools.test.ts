@@ -190,6 +190,7 @@ describe('a worker tool', () => {
     ['throw', 'the ledger is torn'],
     ['reject', 'the ledger is wet'],
     ['text', 'no error at all'],
+    ['hostile', 'what was thrown has no text'],
     ['long', 'x'.repeat(TOOL_WORKER_ERROR_MAX_CHARS)],
   ])('fails with the text of what it threw (%s)', async (how, message) => {
     const error: unknown = await tools.run(runOf('fail', { how })).catch((reason: unknown) => reason);
@@ -216,8 +217,10 @@ describe('a worker tool', () => {
   it.each([
     ['bigint', /^The tool ran, but what it returned cannot be told as JSON: .*BigInt/],
     ['circle', /^The tool ran, but what it returned cannot be told as JSON: .*circular/],
-    ['function', /^The tool ran, but what it returned cannot be told as JSON: it is a function$/],
-    ['symbol', /^The tool ran, but what it returned cannot be told as JSON: it is a symbol$/],
+    ['function', /^The tool ran, but it returned a function: return what the model is to be told\.$/],
+    ['symbol', /^The tool ran, but it returned a symbol: /],
+    ['iterator', /^The tool ran, but it returned an Array Iterator: /],
+    ['response', /^The tool ran, but it returned a Response: /],
     ['long', /^The tool ran, but its result is too long to tell \(70002 characters\)\.$/],
   ])('fails clearly when its result cannot travel (%s)', async (what, message) => {
     await expect(tools.run(runOf('give_back', { what }))).rejects.toThrow(message);

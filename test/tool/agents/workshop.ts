@@ -108,6 +108,13 @@ const leaveDying = defineTool({
   },
 });
 
+function hostile(): Error {
+  const no = (): never => {
+    throw new Error('touched');
+  };
+  return new Proxy(new Error('x'), { get: no, getPrototypeOf: no });
+}
+
 const fail = defineTool({
   name: 'fail',
   description: 'Fails in the way that it is asked for.',
@@ -119,6 +126,7 @@ const fail = defineTool({
     if (how === 'text') return Promise.reject('no error at all');
     if (how === 'long') throw new Error('x'.repeat(20_000));
     if (how === 'nothing done') throw new NothingDone('the bank is closed');
+    if (how === 'hostile') throw hostile();
     if (how === 'exit') process.exit(3);
     const hoard: number[][] = [];
     if (how === 'memory') for (;;) hoard.push(Array.from({ length: 100_000 }, (_, n) => n + 0.5));
@@ -141,6 +149,8 @@ const giveBack = defineTool({
       circle,
       function: () => {},
       symbol: Symbol('odd'),
+      iterator: [1].values(),
+      response: new Response('odd'),
       long: 'x'.repeat(70_000),
       date: { at: new Date(0) },
       null: null,
