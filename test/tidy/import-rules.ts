@@ -25,6 +25,7 @@ const LEAVES = [
   'errors.ts',
   'loopback.ts',
   'make-folder.ts',
+  'data-folder.ts',
   'package-root.ts',
   'tool-limits.ts',
 ];
