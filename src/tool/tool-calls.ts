@@ -367,7 +367,9 @@ export class ToolCalls {
   }
 }
 
-const TOO_MANY = errorResponse('It was not run: too many calls in one message. Ask again for what is needed.');
+const TOO_MANY = errorResponse(
+  'It was not run: too many calls in one message. Ask again for what is needed.',
+);
 
 const NO_OUTCOME = { kind: 'done', actions: NO_ACTIONS, ran: false, endInvocation: false } as const;
 
