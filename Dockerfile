@@ -28,8 +28,7 @@ WORKDIR /app
 ENV NODE_ENV=production \
     HOST=0.0.0.0 \
     PORT=8080 \
-    DATA_DIR=/data \
-    DATABASE_URL=sqlite:/data/earshot.db
+    DATA_DIR=/data
 RUN install -d -m 0700 -o 10001 -g 10001 /data
 COPY --from=packages /app/node_modules ./node_modules
 COPY package.json LICENSE ./

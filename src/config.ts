@@ -1,8 +1,10 @@
 /**
  * The environment, read once: every variable is validated here into one frozen object, and nothing else reads
- * `process.env`. A bad value is one clear line that names its variable; main.ts then exits with 78 (EX_CONFIG).
+ * `process.env`. Each fault is one clear line that names its variable; main.ts tells all of them and exits with 78
+ * (EX_CONFIG).
  */
 import { isIP } from 'node:net';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError } from './errors.js';
 import { isLoopbackHost } from './loopback.js';
@@ -186,9 +188,15 @@ const VARIABLES = {
       'must be sqlite:PATH or postgres://…',
     ),
     default: 'sqlite:data/earshot.db',
-    meaning: 'where conversations are kept: `sqlite:PATH` or `postgres://…`, with the same behaviour',
+    meaning:
+      'where conversations, approvals and the ledger are kept: `sqlite:PATH` or `postgres://…`, with the same behaviour; unset: `earshot.db` in `DATA_DIR`',
   },
-  DATA_DIR: { schema: path, default: 'data', meaning: 'where files are written' },
+  DATA_DIR: {
+    schema: path,
+    default: 'data',
+    meaning:
+      'the folder of all that is written: the database, unless `DATABASE_URL` names another, and recordings. Made where it is missing, for the server’s user alone',
+  },
   CONSOLE_TOKEN: {
     schema: word,
     default: '',
@@ -280,90 +288,118 @@ type DefaultedName = {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads and checks the environment. Throws a ConfigError whose message names the first bad variable. */
+/** Reads and checks the environment. Throws a ConfigError with a line for each fault, which names the variable. */
 export function readConfig(environment: Environment): Config {
-  const values: Record<string, unknown> = {};
-  for (const name of Object.keys(VARIABLES) as VariableName[]) {
-    const given = environment[name]?.trim();
-    const raw = given === undefined || given === '' ? VARIABLES[name].default : given;
-    values[name] = raw === '' ? undefined : parse(name, raw);
-  }
-  const checked = values as Values;
-  const hasModelCredential = isOnVertex(checked) || apiKeyOf(checked) !== undefined;
-  const MODEL = checked.MODEL ?? (hasModelCredential ? 'gemini' : 'rehearsal');
-  checkTogether(checked, hasModelCredential);
-  const gemini = MODEL === 'gemini' ? geminiAccess(checked) : undefined;
-  return Object.freeze({ ...checked, MODEL, gemini }) as Config;
+  const { values, given, faults } = readEach(environment);
+  const needsGemini = given.has('MODEL') ? values.MODEL === 'gemini' : hasModelCredential(values, given);
+  faults.push(...faultsTogether(values, given));
+  if (needsGemini) faults.push(...geminiFaults(values, given));
+  if (faults.length > 0) throw new ConfigError('config_invalid', faults.join('\n'));
+  const MODEL = needsGemini ? 'gemini' : 'rehearsal';
+  const DATABASE_URL = given.has('DATABASE_URL') ? values.DATABASE_URL : databaseIn(values.DATA_DIR ?? '');
+  return Object.freeze({
+    ...values,
+    DATABASE_URL,
+    MODEL,
+    gemini: needsGemini ? geminiAccess(values) : undefined,
+  }) as Config;
 }
+
+/** Where the database lies when nobody says: with all the rest that is kept. */
+function databaseIn(dataFolder: string): string {
+  return `sqlite:${join(dataFolder, 'earshot.db')}`;
+}
+
+interface Read {
+  /** Undefined where a variable is not given, or is wrong. */
+  readonly values: Values;
+  /** What was set, also to something wrong. */
+  readonly given: ReadonlySet<VariableName>;
+  readonly faults: string[];
+}
+
+function readEach(environment: Environment): Read {
+  const values: Record<string, unknown> = {};
+  const given = new Set<VariableName>();
+  const faults: string[] = [];
+  for (const name of Object.keys(VARIABLES) as VariableName[]) {
+    const set = environment[name]?.trim() ?? '';
+    if (set !== '') given.add(name);
+    const raw = set === '' ? VARIABLES[name].default : set;
+    values[name] = undefined;
+    if (raw === '') continue;
+    const result = (VARIABLES[name].schema as z.ZodType).safeParse(raw);
+    if (result.success) values[name] = result.data;
+    else faults.push(`${name} ${result.error.issues[0]?.message ?? 'is not valid'}`);
+  }
+  return { values: values as Values, given, faults };
+}
+
+type Given = Read['given'];
 
 function isOnVertex(values: Values): boolean {
   return values.GOOGLE_GENAI_USE_ENTERPRISE ?? values.GOOGLE_GENAI_USE_VERTEXAI ?? false;
 }
 
-function apiKeyOf(values: Values): string | undefined {
-  return values.GOOGLE_API_KEY ?? values.GEMINI_API_KEY;
+function hasApiKey(given: Given): boolean {
+  return given.has('GOOGLE_API_KEY') || given.has('GEMINI_API_KEY');
 }
 
-/** What `@google/genai` 2.32 makes of the same variables (its GoogleGenAI constructor), said before it could throw. */
+function hasModelCredential(values: Values, given: Given): boolean {
+  return isOnVertex(values) || hasApiKey(given);
+}
+
+/** What `@google/genai` 2.32 makes of the same variables (its GoogleGenAI constructor). */
 function geminiAccess(values: Values): GeminiAccess {
-  const apiKey = apiKeyOf(values);
+  const apiKey = values.GOOGLE_API_KEY ?? values.GEMINI_API_KEY ?? '';
   const { GOOGLE_CLOUD_PROJECT: project, GOOGLE_CLOUD_LOCATION: location } = values;
-  if (isOnVertex(values)) {
-    const atBaseUrl = optionalBaseUrl(values.GOOGLE_VERTEX_BASE_URL);
-    if (project !== undefined) return { vertex: { project, location: location ?? 'global' }, ...atBaseUrl };
-    if (location !== undefined)
-      throw refuse('GOOGLE_CLOUD_PROJECT', 'is required with GOOGLE_CLOUD_LOCATION');
-    if (apiKey !== undefined) return { vertex: { apiKey }, ...atBaseUrl };
-    throw refuse('GOOGLE_CLOUD_PROJECT', 'is required on Vertex AI, unless there is a GOOGLE_API_KEY');
-  }
-  if (apiKey === undefined) {
-    throw refuse('MODEL', 'is gemini, but there is no GEMINI_API_KEY, GOOGLE_API_KEY or Vertex AI setting');
-  }
-  return { apiKey, ...optionalBaseUrl(values.GOOGLE_GEMINI_BASE_URL) };
+  if (!isOnVertex(values)) return { apiKey, ...optionalBaseUrl(values.GOOGLE_GEMINI_BASE_URL) };
+  const atBaseUrl = optionalBaseUrl(values.GOOGLE_VERTEX_BASE_URL);
+  if (project === undefined) return { vertex: { apiKey }, ...atBaseUrl };
+  return { vertex: { project, location: location ?? 'global' }, ...atBaseUrl };
 }
 
 function optionalBaseUrl(baseUrl: string | undefined): { baseUrl?: string } {
   return baseUrl === undefined ? {} : { baseUrl };
 }
 
-function parse(name: VariableName, raw: string): unknown {
-  const result = (VARIABLES[name].schema as z.ZodType).safeParse(raw);
-  if (result.success) return result.data;
-  throw refuse(name, result.error.issues[0]?.message ?? 'is not valid');
+/** What that constructor would throw for, said before it could. */
+function geminiFaults(values: Values, given: Given): string[] {
+  if (!isOnVertex(values)) {
+    if (hasApiKey(given)) return [];
+    return ['MODEL is gemini, but there is no GEMINI_API_KEY, GOOGLE_API_KEY or Vertex AI setting'];
+  }
+  if (given.has('GOOGLE_CLOUD_PROJECT')) return [];
+  if (given.has('GOOGLE_CLOUD_LOCATION'))
+    return ['GOOGLE_CLOUD_PROJECT is required with GOOGLE_CLOUD_LOCATION'];
+  if (hasApiKey(given)) return [];
+  return ['GOOGLE_CLOUD_PROJECT is required on Vertex AI, unless there is a GOOGLE_API_KEY'];
 }
 
-function refuse(name: VariableName, problem: string): ConfigError {
-  return new ConfigError('config_invalid', `${name} ${problem}`);
-}
-
-/** The rules that join variables; each protects the line from strangers or the caller from a silent stand-in. */
-function checkTogether(values: Values, hasModelCredential: boolean): void {
-  const loopback = isLoopbackHost(values.HOST ?? '');
-  if (values.TWILIO_AUTH_TOKEN !== undefined && values.PUBLIC_URL === undefined) {
-    throw refuse('PUBLIC_URL', 'is required with TWILIO_AUTH_TOKEN: signatures are checked over it');
-  }
-  if (values.TWILIO_AUTH_TOKEN === undefined && !loopback) {
-    throw refuse(
-      'TWILIO_AUTH_TOKEN',
-      'is required unless HOST is a loopback address: nothing unsigned gets in',
+/**
+ * The rules that join variables; each protects the line from strangers or the caller from a silent stand-in. A variable that
+ * is set to something wrong is told as that alone: it is not missing too, and what its being set asks for is.
+ */
+function faultsTogether(values: Values, given: Given): string[] {
+  const loopback = values.HOST === undefined || isLoopbackHost(values.HOST);
+  const isPublic = given.has('PUBLIC_URL');
+  const isSigned = given.has('TWILIO_AUTH_TOKEN');
+  const faults: string[] = [];
+  if (!isSigned && !loopback)
+    faults.push('TWILIO_AUTH_TOKEN is required unless HOST is a loopback address: nothing unsigned gets in');
+  if ((isSigned || !loopback) && !isPublic)
+    faults.push('PUBLIC_URL is required with TWILIO_AUTH_TOKEN: signatures are checked over it');
+  if ((isPublic || !loopback) && !given.has('CONSOLE_TOKEN'))
+    faults.push('CONSOLE_TOKEN is required unless HOST is a loopback address and PUBLIC_URL is unset');
+  const [key, secret] = ['TWILIO_API_KEY', 'TWILIO_API_SECRET'] as const;
+  if (given.has(key) && !given.has(secret)) faults.push(`${secret} is required with ${key}`);
+  if (given.has(secret) && !given.has(key)) faults.push(`${key} is required with ${secret}`);
+  const isServing = isPublic || isSigned || !loopback;
+  if (isServing && !given.has('MODEL') && !hasModelCredential(values, given))
+    faults.push(
+      'GEMINI_API_KEY is missing; set it, or say MODEL=rehearsal to answer real calls with the stand-in',
     );
-  }
-  if (values.CONSOLE_TOKEN === undefined && (!loopback || values.PUBLIC_URL !== undefined)) {
-    throw refuse('CONSOLE_TOKEN', 'is required unless HOST is a loopback address and PUBLIC_URL is unset');
-  }
-  if ((values.TWILIO_API_KEY === undefined) !== (values.TWILIO_API_SECRET === undefined)) {
-    throw refuse(
-      values.TWILIO_API_KEY === undefined ? 'TWILIO_API_KEY' : 'TWILIO_API_SECRET',
-      'is missing its pair',
-    );
-  }
-  const serious = values.PUBLIC_URL !== undefined || values.TWILIO_AUTH_TOKEN !== undefined;
-  if (serious && !hasModelCredential && values.MODEL === undefined) {
-    throw refuse(
-      'GEMINI_API_KEY',
-      'is missing; set it, or say MODEL=rehearsal to answer real calls with the stand-in',
-    );
-  }
+  return faults;
 }
 
 const TOKEN_CHARS_MIN = 16;

@@ -3,14 +3,14 @@
  * Twilio's account, the number, the public doors, the model with each agent's own setup, and the store. Reads and
  * connects only: nothing is created, here or elsewhere. A check that fails is a finding; none throws.
  */
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { Agent, AgentContext } from './agent/agent.js';
 import { type AgentCatalog, loadAgents } from './agent/agent-catalog.js';
 import { CallClock } from './call/call-clock.js';
 import { liveSetup } from './call/live-setup.js';
 import type { Clock } from './clock.js';
 import { type Config, startWarnings } from './config.js';
+import { lookAtDataFolder } from './data-folder.js';
 import { checkPublicDoors } from './doctor-doors.js';
 import { type Finding, finding } from './doctor-finding.js';
 import { checkAccount, checkNumber } from './doctor-number.js';
@@ -211,20 +211,8 @@ async function checkDatabase(config: Config): Promise<Finding> {
 /** Looks whether DATA_DIR can be written or made, without making it. */
 function checkDataFolder(config: Config): Finding {
   const about = 'DATA_DIR';
-  const wanted = resolve(config.DATA_DIR);
-  const standing = nearestExisting(wanted);
-  try {
-    if (!statSync(standing).isDirectory()) throw new Error(`${standing} is no folder`);
-    accessSync(standing, constants.W_OK | constants.X_OK);
-    const text = standing === wanted ? `${wanted} is writable` : `${wanted} can be made`;
-    return { about, state: 'ok', text };
-  } catch (error) {
-    const mend = 'make DATA_DIR a folder that this user may write to';
-    return { about, state: 'mend', text: errorText(error), mend };
-  }
-}
-
-function nearestExisting(path: string): string {
-  const parent = dirname(path);
-  return existsSync(path) || parent === path ? path : nearestExisting(parent);
+  const { path, isThere, fault } = lookAtDataFolder(config.DATA_DIR);
+  if (fault === undefined)
+    return { about, state: 'ok', text: `${path} ${isThere ? 'is writable' : 'can be made'}` };
+  return { about, state: 'mend', text: fault, mend: 'make DATA_DIR a folder that this user may write to' };
 }

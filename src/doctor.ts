@@ -7,7 +7,7 @@ import { systemClock } from './clock.js';
 import { readConfig } from './config.js';
 import { diagnose } from './doctor-checks.js';
 import { type Finding, isAllWell, renderFinding, renderVerdict } from './doctor-finding.js';
-import { ConfigError, errorText } from './errors.js';
+import { complaint, ConfigError } from './errors.js';
 
 const EXIT_CONFIG = 78;
 
@@ -27,7 +27,7 @@ async function main(): Promise<number> {
 main().then(
   (code) => process.stdout.write('', () => process.exit(code)),
   (error: unknown) => {
-    process.stderr.write(`doctor: ${errorText(error)}\n`);
+    process.stderr.write(complaint('doctor', error));
     process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
   },
 );

@@ -60,6 +60,12 @@ export class FixtureError extends AppError {}
 /** The database: what it holds, what it takes, and whether it answers. */
 export class StoreError extends AppError {}
 
+/** What a command says of an error on standard error: each line of it behind the command's name. */
+export function complaint(command: string, error: unknown): string {
+  const lines = errorText(error).split('\n');
+  return lines.map((line) => `${command}: ${line}\n`).join('');
+}
+
 /** The text of anything that was thrown: authors' code may throw what has no text, or a message that is none. Never throws. */
 export function errorText(error: unknown): string {
   try {

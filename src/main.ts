@@ -2,12 +2,13 @@
  * The process: reads the environment, starts the server, says where it is, and on SIGTERM, SIGINT or SIGHUP drains and exits 0.
  * Errors for which nobody waits are logged, and too many of them make it drain and exit 1 (`stray-errors.ts`).
  * A second signal, a second later or more, cuts what is left, a third one ends it as it stands; both exit 1. What keeps it from
- * starting is one line, and exit 78 where something has to be mended first, 1 where starting again may help.
+ * starting is a line for each fault, and exit 78 where something has to be mended first, 1 where starting again may help.
  */
 import { config as loadDotenv } from 'dotenv';
 import { systemClock, within } from './clock.js';
 import { type Config, readConfig, startWarnings } from './config.js';
-import { AppError, ConfigError, errorText, StoreError } from './errors.js';
+import { lookAtDataFolder } from './data-folder.js';
+import { AppError, complaint, ConfigError, StoreError } from './errors.js';
 import { HURRIED_CLOSE_MAX_MS } from './limits.js';
 import type { Log } from './observe/log.js';
 import { createLog } from './observe/pino-log.js';
@@ -27,7 +28,7 @@ function readEnvironment(): Config {
 
 function complain(error: unknown): never {
   const known = error instanceof AppError;
-  process.stderr.write(`earshot: ${errorText(error)}\n`);
+  process.stderr.write(complaint('earshot', error));
   if (!known && error instanceof Error) process.stderr.write(`${error.stack ?? ''}\n`);
   const needsMending = error instanceof ConfigError || (error instanceof StoreError && !error.retryable);
   process.exit(needsMending ? EXIT_MEND_FIRST : EXIT_FAILED);
@@ -36,6 +37,9 @@ function complain(error: unknown): never {
 function announce(server: RunningServer, config: Config, log: Log): void {
   log.info({ url: server.url, model: config.MODEL, agent: server.agent }, 'earshot is ready for calls');
   for (const warning of startWarnings(config)) log.warn({}, warning);
+  // With the database elsewhere and no recordings nothing is written there, so that this alone keeps no server from starting.
+  const { fault } = lookAtDataFolder(config.DATA_DIR);
+  if (fault !== undefined) log.warn({ fault }, 'nothing can be written into DATA_DIR; nothing needs to be');
   process.stdout.write(
     [
       '',

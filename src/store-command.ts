@@ -1,6 +1,6 @@
 /**
  * `npm run store -- …`: what an operator does with stored conversations: forget a caller, let old ones go, take a copy and
- * put one back. Works on the `DATABASE_URL` of the environment while the server runs or not. Exits as `EXIT` says, with one line on what is wrong.
+ * put one back. Works on the database that the environment names, while the server runs or not. Exits as `EXIT` says, with one line on what is wrong.
  */
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { config as loadDotenv } from 'dotenv';
 import { systemClock } from './clock.js';
 import { readConfig } from './config.js';
-import { ConfigError, errorText, StoreError } from './errors.js';
+import { complaint, ConfigError, errorText, StoreError } from './errors.js';
 import { silentLog } from './observe/log.js';
 import { openStore } from './store/open-store.js';
 import { prune } from './store/retention.js';
@@ -57,7 +57,7 @@ const FILE_FAULTS: Readonly<Record<string, string>> = {
 };
 
 interface Arguments {
-  readonly command: string | undefined;
+  readonly command: string;
   readonly subject: string | undefined;
   readonly app: string | undefined;
   readonly user: string | undefined;
@@ -74,8 +74,8 @@ function readArguments(args: readonly string[]): Arguments | 'help' {
         help: { type: 'boolean', default: false },
       },
     });
-    if (values.help || positionals.length === 0) return 'help';
     const [command, subject] = positionals;
+    if (values.help || command === undefined || command === 'help') return 'help';
     return { command, subject, app: values.app, user: values.user };
   } catch (error) {
     throw new CommandError(EXIT.usage, `${errorText(error)} (--help tells the commands)`);
@@ -163,10 +163,7 @@ async function run(store: Store, { command, subject, app, user }: Arguments): Pr
       return;
     }
     default:
-      throw new CommandError(
-        EXIT.usage,
-        `there is no command "${command ?? ''}" (--help tells the commands)`,
-      );
+      throw new CommandError(EXIT.usage, `there is no command "${command}" (--help tells the commands)`);
   }
 }
 
@@ -174,10 +171,9 @@ async function main(): Promise<void> {
   const args = readArguments(process.argv.slice(2));
   if (args === 'help') return print(HELP);
   loadDotenv({ quiet: true });
-  // Only the database's address is wanted here: what else is set need not be right.
-  const { DATABASE_URL: url } = readConfig(
-    process.env['DATABASE_URL'] === undefined ? {} : { DATABASE_URL: process.env['DATABASE_URL'] },
-  );
+  // Only the database's address is wanted here, which may follow from DATA_DIR: what else is set need not be right.
+  const { DATABASE_URL, DATA_DIR } = process.env;
+  const { DATABASE_URL: url } = readConfig({ DATABASE_URL, DATA_DIR });
   const store = await openStore(url, { clock: systemClock, log: silentLog });
   try {
     await run(store, args);
@@ -195,6 +191,6 @@ function exitOf(error: unknown): number {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`store: ${errorText(error)}\n`);
+  process.stderr.write(complaint('store', error));
   process.exitCode = exitOf(error);
 });

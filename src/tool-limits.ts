@@ -31,6 +31,10 @@ export const GUARD_TIMEOUT_MAX_MS = 60_000;
 /** Calls of one run that are not answered yet; a model that asks for more is answered with an error. */
 export const TOOL_CALLS_OPEN_MAX = 64;
 
+/** Calls that one message of the model may bring: as many as an agent has tools. What it asks for beyond them is no event and
+ * is not run; all of it is answered with an error, in one frame. */
+export const TOOL_CALLS_PER_MESSAGE_MAX = TOOLS_MAX;
+
 /** Ids of one run's calls that are remembered, so that none is answered twice. */
 export const TOOL_CALL_IDS_MAX = 4_096;
 
@@ -182,6 +186,8 @@ export const PENDING_CALLS_MAX = 100;
 export const PENDING_PAGE_MAX = 100;
 export const LEDGER_PAGE_MAX = 200;
 
+assert(TOOL_CALLS_OPEN_MAX < TOOL_CALLS_PER_MESSAGE_MAX, 'a message may bring all calls that may be open');
+assert(TOOL_CALLS_PER_MESSAGE_MAX < TOOL_CALL_IDS_MAX, 'a message does not make the ids before it forgotten');
 assert(GUARD_TIMEOUT_MS < TOOL_TIMEOUT_MS, 'a guard decides before a handler gives up');
 assert(PERMIT_KEPT_MAX_MS < TOOL_TIMEOUT_MS, 'a permit is free again before who waits for it gives up');
 assert(TOOL_WORKER_TAKE_MAX_MS < TOOL_TIMEOUT_MS, 'a held worker is replaced before its next call gives up');

@@ -88,7 +88,7 @@ describe('the configuration', () => {
 
   it.each([
     [{ ...secured, PUBLIC_URL: '' }, 'PUBLIC_URL'],
-    [{ HOST: '0.0.0.0', CONSOLE_TOKEN: 'console-token-of-length' }, 'TWILIO_AUTH_TOKEN'],
+    [{ ...secured, HOST: '0.0.0.0', TWILIO_AUTH_TOKEN: '' }, 'TWILIO_AUTH_TOKEN'],
     [{ ...secured, CONSOLE_TOKEN: '' }, 'CONSOLE_TOKEN'],
     [{ ...secured, GEMINI_API_KEY: '' }, 'GEMINI_API_KEY'],
     [{ MODEL: 'gemini' }, 'MODEL'],
@@ -109,7 +109,8 @@ describe('the configuration', () => {
 
   it.each(CONFIG_VARIABLES)('answers nonsense in $name with one line that does not repeat it', ({ name }) => {
     for (const value of NONSENSE[name]) {
-      const refusal = refusalOf({ ...secured, [name]: value }) as Error;
+      const pair = { TWILIO_API_KEY: 'SK1', TWILIO_API_SECRET: 'secret' };
+      const refusal = refusalOf({ ...secured, ...pair, [name]: value }) as Error;
       expect(refusal).toBeInstanceOf(ConfigError);
       expect(refusal).toMatchObject({ code: 'config_invalid' });
       expect(refusal.message).toMatch(new RegExp(`^${name} (must|is) `));
@@ -134,6 +135,49 @@ describe('the configuration', () => {
     ['HANDOFF_QUEUE', 'is set, but handing a call to a queue is not built yet: unset it'],
   ])('says of a bad %s that it %s', (name, sentence) => {
     expect(refusalOf({ [name]: 'xyzzy' })).toMatchObject({ message: `${name} ${sentence}` });
+  });
+
+  it('tells all faults at once, a line each: what is wrong, and what is missing', () => {
+    const faultsOf = (environment: Record<string, string>) =>
+      (refusalOf(environment) as Error).message.split('\n').map((line) => line.split(' ', 1)[0]);
+    expect(faultsOf({ HOST: '0.0.0.0' })).toEqual([
+      'TWILIO_AUTH_TOKEN',
+      'PUBLIC_URL',
+      'CONSOLE_TOKEN',
+      'GEMINI_API_KEY',
+    ]);
+    // What was named first is mended, and nothing new is said.
+    expect(faultsOf({ HOST: '0.0.0.0', TWILIO_AUTH_TOKEN: 'token', MODEL: 'rehearsal' })).toEqual([
+      'PUBLIC_URL',
+      'CONSOLE_TOKEN',
+    ]);
+    expect(faultsOf({ MODEL: 'gemini', PORT: 'x', TWILIO_API_KEY: 'SK1', HANDOFF_QUEUE: 'q' })).toEqual([
+      'PORT',
+      'HANDOFF_QUEUE',
+      'TWILIO_API_SECRET',
+      'MODEL',
+    ]);
+    const all = Object.fromEntries(CONFIG_VARIABLES.map(({ name }) => [name, NONSENSE[name][0] ?? '']));
+    expect(faultsOf(all)).toEqual(CONFIG_VARIABLES.map(({ name }) => name));
+  });
+
+  it('tells a variable that is wrong as that alone, and what its being set asks for all the same', () => {
+    expect(refusalOf({ PUBLIC_URL: 'http://voice.example.com', MODEL: 'rehearsal' })).toMatchObject({
+      message: [
+        'PUBLIC_URL must be an https:// origin without a path (http:// only to a loopback host)',
+        'CONSOLE_TOKEN is required unless HOST is a loopback address and PUBLIC_URL is unset',
+      ].join('\n'),
+    });
+  });
+
+  it.each([
+    [{}, 'sqlite:data/earshot.db'],
+    [{ DATA_DIR: '/mnt/kept/' }, 'sqlite:/mnt/kept/earshot.db'],
+    [{ DATA_DIR: './kept', DATABASE_URL: ' ' }, 'sqlite:kept/earshot.db'],
+    [{ DATA_DIR: '/mnt/kept', DATABASE_URL: 'sqlite:data/earshot.db' }, 'sqlite:data/earshot.db'],
+    [{ DATA_DIR: '/mnt/kept', DATABASE_URL: 'postgres://host/calls' }, 'postgres://host/calls'],
+  ])('keeps the database of %j at %s: in DATA_DIR, unless DATABASE_URL says where', (environment, url) => {
+    expect(readConfig(environment).DATABASE_URL).toBe(url);
   });
 
   it('takes the ends of every range, fractions where a time is meant, and switches in any case', () => {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -109,7 +109,6 @@ afterEach(() => {
 describe('the process', () => {
   it.each([
     [{ PORT: 'eighty' }, 'PORT'],
-    [{ HOST: '0.0.0.0' }, 'TWILIO_AUTH_TOKEN'],
     [{ RECORD_CALLS: 'both' }, 'RECORD_CALLS'],
     [{ AGENT: 'nobody' }, 'AGENT'],
     [{ DATABASE_URL: 'mysql://host/calls' }, 'DATABASE_URL'],
@@ -119,6 +118,39 @@ describe('the process', () => {
     expect(await started.exit).toEqual({ code: 78, signal: null });
     expect(started.errors.trim().split('\n')).toHaveLength(1);
     expect(started.errors).toContain(name);
+  });
+
+  it('tells all that is missing at once, a line each, and 78', async () => {
+    const started = run({ PORT: '0', HOST: '0.0.0.0' });
+    expect(await started.exit).toEqual({ code: 78, signal: null });
+    const names = ['TWILIO_AUTH_TOKEN', 'PUBLIC_URL', 'CONSOLE_TOKEN', 'GEMINI_API_KEY'];
+    const lines = started.errors.trimEnd().split('\n');
+    expect(lines.map((line) => /^earshot: (\w+) is /.exec(line)?.[1])).toEqual(names);
+  });
+
+  it('keeps everything in DATA_DIR where nobody says where the database is', async () => {
+    const folder = join(FOLDER, 'mounted');
+    const started = run({ PORT: '0', DATA_DIR: folder, DATABASE_URL: '' });
+    await urlOf(started);
+    started.child.kill('SIGTERM');
+    expect((await started.exit).code).toBe(0);
+    expect(existsSync(join(folder, 'earshot.db'))).toBe(true);
+    expect(started.output).not.toContain('"level":40');
+  });
+
+  it('says in one line of the log that DATA_DIR cannot be written, where nothing has to be', async () => {
+    const file = join(FOLDER, 'no-folder');
+    writeFileSync(file, '');
+    const started = run({ PORT: '0', DATA_DIR: join(file, 'data') });
+    await urlOf(started);
+    started.child.kill('SIGTERM');
+    await started.exit;
+    expect(started.output.match(/"level":40/g)).toHaveLength(1);
+    expect(started.output).toMatch(/"level":40,.*nothing can be written into DATA_DIR/);
+    const refused = run({ PORT: '0', DATA_DIR: join(file, 'data'), DATABASE_URL: '' });
+    expect((await refused.exit).code).toBe(78);
+    expect(refused.errors.trim().split('\n')).toHaveLength(1);
+    expect(refused.errors).toContain(join(file, 'data', 'earshot.db'));
   });
 
   it('tells the agent’s name, never its path, and warns of what it was given but does not do', async () => {

@@ -1,5 +1,8 @@
 /** The probe as its own process, against the rehearsal; and what it says where something is wrong. */
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import concierge from '../agents/concierge.js';
@@ -61,7 +64,46 @@ describe('npm run probe', () => {
     },
   );
 
+  it('tries one tool of any agent, in every mode, and tells what it answers', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'earshot-probe-test-'));
+    const module = join(folder, 'reception.mjs');
+    writeFileSync(
+      module,
+      [
+        "import { defineAgent, defineTool } from 'earshot';",
+        "const execute = ({ room }) => room === '101' ? { guest: 'Ms Gray' } : { error: 'There is no such room.' };",
+        "const findGuest = defineTool({ name: 'find_guest', description: 'Finds.', parameters: { type: 'object', properties: {} }, execute });",
+        "export default defineAgent({ name: 'reception', instruction: 'Serve.', tools: [findGuest] });",
+      ].join('\n'),
+    );
+    const [found, missing, text, unknown] = await Promise.all([
+      run('--agent', module, '--call', 'find_guest {"room":"101"}', '--json'),
+      run('--agent', module, '--call', 'find_guest {}', '--json'),
+      run('--agent', module, '--call', 'find_guest {"room":"101"}'),
+      run('--agent', module, '--call', 'find_gust {}'),
+    ]);
+    rmSync(folder, { recursive: true });
+    const results = ({ output }: Ran) =>
+      output
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as ProbeResult);
+    expect([found.code, found.errors]).toEqual([0, '']);
+    expect(results(found).map(({ mode }) => mode)).toEqual(['run', 'sse', 'live']);
+    for (const { told } of results(found)) {
+      expect(told?.responses).toEqual([{ name: 'find_guest', response: { guest: 'Ms Gray' } }]);
+      expect(told?.text).toMatch(/Ms Gray\.$/);
+    }
+    for (const { told } of results(missing))
+      expect(told?.responses).toEqual([
+        { name: 'find_guest', response: { error: 'There is no such room.' } },
+      ]);
+    expect(text.output).toContain('find_guest answers {"guest":"Ms Gray"}');
+    expect(unknown).toMatchObject({ code: 78, errors: expect.stringContaining('find_guest') });
+  });
+
   it.each([
+    [['--call', 'find_guest {}'], '--agent'],
     [['--agent', 'nobody'], 'concierge, support, monitor'],
     [['--agents'], '--agents'],
   ])('refuses %j with exit 78, naming what is wrong', async (args, named) => {

@@ -1,6 +1,6 @@
 /** The operator's command for stored conversations, as its own process on a database of its own. */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -53,10 +53,17 @@ interface Ran {
 }
 
 /** The built command; `reads: false` is a reader that takes the first piece and goes. */
-function run(args: readonly string[], url = FULL, { reads = true } = {}): Promise<Ran> {
+function run(
+  args: readonly string[],
+  database: string | Record<string, string> = FULL,
+  { reads = true } = {},
+): Promise<Ran> {
   const child = spawn(process.execPath, ['dist/store-command.js', ...args], {
     cwd: ROOT,
-    env: { PATH: process.env['PATH'] ?? '', DATABASE_URL: url },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      ...(typeof database === 'string' ? { DATABASE_URL: database } : database),
+    },
   });
   let output = '';
   let errors = '';
@@ -88,6 +95,27 @@ describe('the command for stored conversations', () => {
     const { code, output, errors } = await run(['export'], FULL, { reads: false });
     expect([code, errors]).toEqual([0, '']);
     expect(output.length).toBeLessThan(SESSIONS * EVENTS * 1_000);
+  });
+
+  it.each([[[]], [['help']], [['--help']], [['help', 'forget']], [['forget', '--help']]])(
+    'tells its commands for %j, without a database',
+    async (args) => {
+      const { code, output, errors } = await run(args, 'mysql://nowhere');
+      expect([code, errors]).toEqual([0, '']);
+      for (const command of ['forget', 'prune', 'export', 'import'])
+        expect(output).toContain(`store -- ${command} `);
+    },
+  );
+
+  it('finds the database in DATA_DIR, as the server does', async () => {
+    const folder = join(FOLDER, 'data');
+    expect((await run(['prune', '1'], { DATA_DIR: folder })).code).toBe(0);
+    expect(existsSync(join(folder, 'earshot.db'))).toBe(true);
+    const wrong = await run(['prune', '1'], { DATA_DIR: folder, DATABASE_URL: 'mysql://nowhere' });
+    expect([wrong.code, wrong.errors]).toEqual([
+      78,
+      'store: DATABASE_URL must be sqlite:PATH or postgres://…\n',
+    ]);
   });
 
   it('forgets one caller and lets old sessions go, also after a part of a day', async () => {

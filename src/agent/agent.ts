@@ -7,6 +7,7 @@ import { ConfigError } from '../errors.js';
 import { GUARD_TIMEOUT_MAX_MS, PLUGINS_MAX, TOOLS_CONCURRENT_MAX, TOOLS_MAX } from '../tool-limits.js';
 import { boundCopy } from './bound-copy.js';
 import { deepFreeze } from './deep-freeze.js';
+import { definitionFault } from './definition-fault.js';
 import { named } from './definition-name.js';
 import { type AfterToolCallback, type BeforeToolCallback, isPlugin, type Plugin } from './plugin.js';
 import { isTool, type Tool } from './tool.js';
@@ -141,7 +142,7 @@ const schema = z.strictObject({
       guardTimeoutMs: z.number().int().min(1).max(GUARD_TIMEOUT_MAX_MS).optional(),
       autoExecuteTools: z.boolean().optional(),
       autoRespondTools: z.boolean().optional(),
-      toolResponses: z.enum(['group', 'each']).optional(),
+      toolResponses: z.enum(['group', 'each'], 'must be group or each').optional(),
       limits: z
         .strictObject({
           maxTurns: z.number().int().min(1).optional(),
@@ -160,9 +161,8 @@ const schema = z.strictObject({
 export function defineAgent(definition: AgentDefinition): Agent {
   const result = schema.safeParse(definition);
   if (!result.success) {
-    const issue = result.error.issues[0];
     const given: unknown = (definition as { name?: unknown } | undefined)?.name;
-    const why = `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`.trim();
+    const why = definitionFault(result.error, definition);
     throw new ConfigError('agent_invalid', `${named('agent', given)}: ${why}`);
   }
   const frozen = { ...boundCopy(definition, Object.keys(schema.shape)), [AGENT]: true as const };

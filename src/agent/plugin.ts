@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { ConfigError } from '../errors.js';
 import type { Event, JsonObject } from '../event/event.js';
 import { boundCopy } from './bound-copy.js';
+import { definitionFault } from './definition-fault.js';
 import { named } from './definition-name.js';
 import type { ToolContext } from './tool-context.js';
 
@@ -60,9 +61,8 @@ const schema = z.strictObject({
 export function definePlugin(definition: PluginDefinition): Plugin {
   const result = schema.safeParse(definition);
   if (!result.success) {
-    const issue = result.error.issues[0];
     const given: unknown = (definition as { name?: unknown } | undefined)?.name;
-    const why = `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`.trim();
+    const why = definitionFault(result.error, definition);
     throw new ConfigError('agent_invalid', `${named('plugin', given)}: ${why}`);
   }
   return Object.freeze({ ...boundCopy(definition, Object.keys(schema.shape)), [PLUGIN]: true as const });

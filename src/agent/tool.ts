@@ -7,6 +7,7 @@ import { AppError, ConfigError, errorText } from '../errors.js';
 import type { JsonObject } from '../event/event.js';
 import { TOOL_TIMEOUT_MAX_MS, TOOL_TIMEOUT_MS } from '../tool-limits.js';
 import { bound, boundCopy } from './bound-copy.js';
+import { definitionFault } from './definition-fault.js';
 import { named } from './definition-name.js';
 import { type ArgumentReader, argumentReader, type JsonSchema } from './tool-arguments.js';
 import type { ToolContext } from './tool-context.js';
@@ -143,10 +144,7 @@ export function defineTool<const Parameters extends ToolParameters = JsonSchema>
   const result = schema.safeParse(definition);
   const given: unknown = (definition as { name?: unknown } | undefined)?.name;
   const name = typeof given === 'string' ? given : '';
-  if (!result.success) {
-    const issue = result.error.issues[0];
-    throw invalid(name, `${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`);
-  }
+  if (!result.success) throw invalid(name, definitionFault(result.error, definition));
   const checked = result.data;
   const kind = kindOf(checked, name);
   const { trusted = false, worker = false, approval = false } = checked;

@@ -1,28 +1,27 @@
 /**
- * Who may use the routes that are not Twilio's: a bearer token where one is configured; without one only requests that
- * address this machine's loopback by name and that no foreign page sent. A token never travels in a query.
+ * Who may use the routes that are not Twilio's, and open sockets: a bearer token where one is configured; without one only
+ * requests that address this machine's loopback by name and that no page of another origin sent, whatever their method: what
+ * is read here was said by callers. A token never travels in a query.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { cameThroughProxy, isLoopbackHost, isLoopbackHostHeader } from '../loopback.js';
 
-const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
-
 export interface DoorRefusal {
   readonly status: 401 | 403;
   readonly error: string;
 }
 
-/** Tells why a request may not come in, or undefined. `isActing`: it opens a socket or its method is not a safe one. */
-export type Gatekeeper = (request: IncomingMessage, isActing: boolean) => DoorRefusal | undefined;
+/** Tells why a request may not come in, or undefined. */
+export type Gatekeeper = (request: IncomingMessage) => DoorRefusal | undefined;
 
 /** `bySubprotocol`: the token may also come as a WebSocket subprotocol, because a page cannot set a socket's headers. */
 export function createGatekeeper(
   token: string | undefined,
   options: { readonly bySubprotocol?: boolean } = {},
 ): Gatekeeper {
-  if (token === undefined) return (request, isActing) => localRefusal(request.headers, isActing);
+  if (token === undefined) return ({ headers }) => localRefusal(headers);
   const expected = digest(token);
   return ({ headers }) => {
     const given =
@@ -35,7 +34,7 @@ export function createGatekeeper(
 export function requireToken(token: string | undefined): RequestHandler {
   const refusalOf = createGatekeeper(token);
   return (request, response, next) => {
-    const refusal = refusalOf(request, !SAFE_METHODS.has(request.method));
+    const refusal = refusalOf(request);
     if (refusal === undefined) {
       next();
       return;
@@ -60,16 +59,28 @@ function subprotocolToken(headers: IncomingHttpHeaders): string | undefined {
   return encoded === undefined ? undefined : Buffer.from(encoded, 'base64url').toString();
 }
 
-function localRefusal(headers: IncomingHttpHeaders, isActing: boolean): DoorRefusal | undefined {
-  const { host, origin } = headers;
+function localRefusal(headers: IncomingHttpHeaders): DoorRefusal | undefined {
+  const { host } = headers;
   if (!isLoopbackHostHeader(host)) {
     return { status: 403, error: 'without CONSOLE_TOKEN only a loopback Host is served' };
   }
   if (cameThroughProxy(headers)) {
     return { status: 403, error: 'without CONSOLE_TOKEN nothing that a proxy or tunnel passed on is served' };
   }
-  if (!isActing || origin === undefined || isLoopbackOrigin(origin, host)) return undefined;
-  return { status: 403, error: 'a foreign Origin is refused' };
+  if (!isFromForeignPage(headers)) return undefined;
+  return {
+    status: 403,
+    error: 'without CONSOLE_TOKEN nothing that a page of another origin sends is served',
+  };
+}
+
+/** By what browsers say of a request and no page can change: `Sec-Fetch-Site` on what they send to loopback, links that are
+ * followed among it (https://www.w3.org/TR/fetch-metadata/), and `Origin` on sockets, unsafe methods and whatever would let
+ * the page read the answer. `none` is the address bar. */
+function isFromForeignPage({ origin, host, ...headers }: IncomingHttpHeaders): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return true;
+  return origin !== undefined && !isLoopbackOrigin(origin, host);
 }
 
 /** Answers 415 unless the body is JSON or there is none: a form that a foreign page posts without asking is never read. */

@@ -23,7 +23,7 @@ export function createUpgradeDoor(
     const path = request.url?.split('?', 1)[0] ?? '';
     const door = Object.hasOwn(doors, path) ? doors[path] : undefined;
     if (door === undefined) return answer(socket, 404, 'there is no such socket');
-    const refusal = refusalOf(request, true);
+    const refusal = refusalOf(request);
     if (refusal !== undefined) return answer(socket, refusal.status, refusal.error);
     if (!door.hasRoom) return answer(socket, 503, 'too many sockets are being opened');
     return door.handleUpgrade(request, socket, head);

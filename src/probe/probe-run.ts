@@ -5,10 +5,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadAgents } from '../agent/agent-catalog.js';
 import type { Clock } from '../clock.js';
 import { readConfig } from '../config.js';
-import { errorText } from '../errors.js';
+import { ConfigError, errorText } from '../errors.js';
 import type { Log } from '../observe/log.js';
+import { PACKAGE_ROOT } from '../package-root.js';
 import { type RunningServer, startServer } from '../server.js';
 import { type Answer, converse, type ProbeMode } from './probe-conversation.js';
 import { modesOf, type ProbeTurn } from './probe-turns.js';
@@ -22,10 +24,13 @@ export interface ProbeResult {
   readonly fault: string;
   /** Functions and what each came to. */
   readonly calls: readonly { readonly name: string; readonly answer: 'result' | 'error' }[];
+  /** What each answered, and what was said; told of one call that somebody tries. */
+  readonly told?: { readonly responses: Answer['responses']; readonly text: string };
   readonly durationMs: number;
 }
 
 export interface ProbeRunOptions {
+  /** A name under `agents/`, or a path. */
   readonly agent: string;
   readonly turns: readonly ProbeTurn[];
   /** Of the environment only what says which model answers. */
@@ -55,6 +60,22 @@ export async function probeAgent(options: ProbeRunOptions): Promise<readonly Pro
     await server?.close();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** One call, written out, in every mode: what its tool answers and what is said of it. The rehearsal calls it, for which no dialogue
+ * need be written. Rejects with a ConfigError where the agent has no such tool. */
+export async function probeCall(
+  options: Omit<ProbeRunOptions, 'turns' | 'model'> & { readonly call: string },
+): Promise<readonly ProbeResult[]> {
+  const { agent, call, clock, log } = options;
+  const name = /^[\w.:-]+/.exec(call)?.[0] ?? call;
+  const folder = join(PACKAGE_ROOT, 'agents');
+  const { tools = [] } = (await loadAgents({ selected: agent, folder, clock, log })).default;
+  const names = tools.map((tool) => tool.name);
+  if (!names.includes(name))
+    throw new ConfigError('agent_invalid', `there is no tool named ${name}; there are: ${names.join(', ')}`);
+  const turns = [{ agent, name: call, says: [[{ text: call, calls: [name] }]], isTold: true }];
+  return probeAgent({ ...options, turns, model: { MODEL: 'rehearsal' } });
 }
 
 interface At {
@@ -98,6 +119,12 @@ async function probeTurn(turn: ProbeTurn, mode: ProbeMode, at: At): Promise<Prob
     fault: fault ?? '',
     calls,
     durationMs,
+    ...(turn.isTold === true && {
+      told: {
+        responses: answers.flatMap(({ responses }) => responses),
+        text: answers.map(({ text }) => text).join(' '),
+      },
+    }),
   };
 }
 

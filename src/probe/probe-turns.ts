@@ -18,6 +18,8 @@ export interface ProbeTurn {
   /** Without it, all. */
   readonly modes?: readonly ProbeMode[];
   readonly shows?: Conversation['shows'];
+  /** Its answers belong to the result. */
+  readonly isTold?: boolean;
   /** What is wrong with the answers beside; undefined for nothing. A real model words its answers itself, and is not asked. */
   readonly fault?: (answers: readonly Answer[]) => string | undefined;
 }

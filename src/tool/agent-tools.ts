@@ -317,7 +317,7 @@ export class AgentTools implements ToolWork {
   async #waitForApproval(attempt: Attempt): Promise<CallOutcome> {
     const pending = await this.#add(attempt, 'approval');
     if ('error' in pending) return this.#outcome(attempt, pending, false);
-    const message = 'A person has to approve it first. Say so; you will be told the outcome.';
+    const message = `A person has to approve it first. ${this.#hearsOfIt('Say so')}`;
     // What is approved runs with a context of its own.
     return { ...this.#outcome(attempt, { status: 'pending', message }, false), kind: 'pending' };
   }
@@ -327,9 +327,15 @@ export class AgentTools implements ToolWork {
     if ('error' in pending) return this.#outcome(attempt, pending, false);
     const actions = attempt.scope.takeActions();
     void this.#finishLong(attempt, pending);
-    const message = 'It has been started and takes a while. Go on; you will be told the outcome.';
+    const message = `It has been started and takes a while. ${this.#hearsOfIt('Go on')}`;
     const response = { status: 'pending', message };
     return { kind: 'pending', response, actions, ran: false, endInvocation: false };
+  }
+
+  /** A run in text is over with its answer; its session has the outcome, and so has the next run in it. */
+  #hearsOfIt(whatToDo: string): string {
+    if (this.#options.isLive) return `${whatToDo}; you will be told the outcome.`;
+    return 'Say so: this answer does not wait for it. The outcome is kept in this conversation, for when the user writes again.';
   }
 
   /** A result settles the call; none, or one that says `pending`, leaves it to whoever decides. */

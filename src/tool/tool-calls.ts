@@ -7,7 +7,12 @@ import { errorText } from '../errors.js';
 import { NO_ACTIONS, type EventActions, type Part } from '../event/event.js';
 import type { FunctionCall, FunctionResponse } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
-import { TOOL_CALL_IDS_MAX, TOOL_CALLS_EMPTY_MAX, TOOL_CALLS_OPEN_MAX } from '../tool-limits.js';
+import {
+  TOOL_CALL_IDS_MAX,
+  TOOL_CALLS_EMPTY_MAX,
+  TOOL_CALLS_OPEN_MAX,
+  TOOL_CALLS_PER_MESSAGE_MAX,
+} from '../tool-limits.js';
 import { canonicalJson } from './canonical-json.js';
 import { hasChanges } from './changes.js';
 import type { ModelUpdate } from './model-updates.js';
@@ -159,10 +164,34 @@ export class ToolCalls {
     return this.#open.size;
   }
 
-  /** One message of the model. Resolves with every answer when the last is given. */
+  /** One message of the model, with the parts that its calls stand in, where more than the calls is kept. Resolves with every
+   * answer when the last is given. */
   async dispatch(
     functionCalls: readonly FunctionCall[],
     parts?: readonly Part[],
+  ): Promise<readonly FunctionResponse[]> {
+    if (functionCalls.length <= TOOL_CALLS_PER_MESSAGE_MAX) return this.#carryOutAll(functionCalls, parts);
+    const taken = this.#carryOutAll(
+      functionCalls.slice(0, TOOL_CALLS_PER_MESSAGE_MAX),
+      parts?.slice(0, TOOL_CALLS_PER_MESSAGE_MAX),
+    );
+    const refused = this.#refuseAll(functionCalls.slice(TOOL_CALLS_PER_MESSAGE_MAX));
+    return [...(await taken), ...refused];
+  }
+
+  /** In one frame: a message of twenty thousand calls would otherwise hold up the sound. */
+  #refuseAll(functionCalls: readonly FunctionCall[]): readonly FunctionResponse[] {
+    const { host, autoExecute, autoRespond, log } = this.#options;
+    log.warn({ calls: functionCalls.length }, 'the model asked for too many function calls in one message');
+    if (!autoExecute || this.#isClosed) return [];
+    const refused = functionCalls.map(({ id, name }) => ({ id, name, response: TOO_MANY }));
+    if (autoRespond) host.answer(refused);
+    return refused;
+  }
+
+  async #carryOutAll(
+    functionCalls: readonly FunctionCall[],
+    parts: readonly Part[] | undefined,
   ): Promise<readonly FunctionResponse[]> {
     const { host, autoExecute, autoRespond, responses, log } = this.#options;
     const calls = functionCalls.filter(({ id }) => this.#isNew(id));
@@ -344,6 +373,10 @@ export class ToolCalls {
     return true;
   }
 }
+
+const TOO_MANY = errorResponse(
+  'It was not run: too many calls in one message. Ask again for what is needed.',
+);
 
 const NO_OUTCOME = { kind: 'done', actions: NO_ACTIONS, ran: false, endInvocation: false } as const;
 

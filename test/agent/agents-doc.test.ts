@@ -7,6 +7,9 @@ import { loadAgents } from '../../src/agent/agent-catalog.js';
 import { systemClock } from '../../src/clock.js';
 import { type Agent, NothingDone } from '../../src/index.js';
 import { silentLog } from '../../src/observe/log.js';
+import { type Line, PROBE_MODES, type ProbeMode } from '../../src/probe/probe-conversation.js';
+import { probeAgent } from '../../src/probe/probe-run.js';
+import type { ProbeTurn } from '../../src/probe/probe-turns.js';
 import { PACKAGE_ROOT } from '../../src/package-root.js';
 import { argumentsOf, call, context, stream, toolOf } from '../agents/tool-rig.js';
 import { readProjectFile } from '../tidy/project-files.js';
@@ -25,6 +28,17 @@ function modulesOf(page: string): string[] {
   return modules;
 }
 
+/** What the page's modules are called here, and the README's. */
+const FILES = ['greeter', 'reception', 'readme'];
+
+/** The page's one block of that kind. */
+function blockOf(language: string): string {
+  const blocks = [...readProjectFile('docs/agents.md').text.matchAll(/```(\w*)\n([\s\S]*?)```/g)];
+  const found = blocks.filter(([, kind]) => kind === language);
+  expect(found).toHaveLength(1);
+  return found[0]?.[2] ?? '';
+}
+
 let greeter: Agent;
 let reception: Agent;
 let fromReadme: Agent;
@@ -34,10 +48,11 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
   const modules = ['docs/agents.md', 'README.md'].flatMap((page) => modulesOf(readProjectFile(page).text));
   const files = modules.map((code, at) => {
-    const file = join(folder, `module-${at}.ts`);
+    const file = join(folder, `${FILES[at] ?? 'none'}.ts`);
     writeFileSync(file, code);
     return file;
   });
+  writeFileSync(join(folder, 'reception.rehearsal.json'), blockOf('json'));
   const compilerOptions = {
     noEmit: true,
     rootDir: '/',
@@ -117,6 +132,41 @@ describe('the agents of docs/agents.md and README.md', () => {
     expect(toolOf(reception, 'plan_tables').worker).toBe(true);
     expect(await call(reception, 'plan_tables', { guests: 6 })).toMatchObject({ ways: 15 });
   });
+
+  it('are rehearsed by the page’s dialogue and by lines that are written out, and tell what a tool reports once', async () => {
+    const page = readProjectFile('docs/agents.md').text;
+    const posted = JSON.parse(/-d '(\{.*\})'/.exec(page)?.[1] ?? '') as {
+      newMessage: { parts: [{ text: string }] };
+    };
+    const written = posted.newMessage.parts[0].text;
+    expect(page).toContain(`--agent ./reception.ts --call '${written}'`);
+    const agent = join(folder, 'reception.ts');
+    const turn = (name: string, line: Line, modes: readonly ProbeMode[], says: RegExp): ProbeTurn => ({
+      agent,
+      name,
+      says: [[line]],
+      modes,
+      fault: ([answer]) => (says.test(answer?.text ?? '') ? undefined : `it said ${answer?.text}`),
+    });
+    const found = /Ms Gray stays in room 101\.$/;
+    const watched = /I watch the taxi\. The taxi is 6 minutes away\.$/;
+    const results = await probeAgent({
+      agent,
+      turns: [
+        turn('written out', { text: written, calls: ['find_guest'] }, PROBE_MODES, found),
+        turn('reported', { text: 'My taxi?', calls: ['watch_taxi'], reports: 1 }, ['live'], watched),
+      ],
+      model: { MODEL: 'rehearsal' },
+      clock: systemClock,
+      log: silentLog,
+    });
+    expect(results.map(({ turn: name, mode, fault }) => [name, mode, fault])).toEqual([
+      ['written out', 'run', ''],
+      ['written out', 'sse', ''],
+      ['written out', 'live', ''],
+      ['reported', 'live', ''],
+    ]);
+  }, 90_000);
 
   it('are told what they may not do', () => {
     const { instruction } = reception;

@@ -11,7 +11,7 @@ describe('definePlugin', () => {
     [{ name: 'audit', beforeTool: {} }, 'plugin audit: beforeTool must be a function'],
     [{ name: 'audit', afterTool: 1 }, 'plugin audit: afterTool must be a function'],
     [{ name: 'audit', onEvent: 'log' }, 'plugin audit: onEvent must be a function'],
-    [{ name: 'audit', beforeModel: () => {} }, 'plugin audit: Unrecognized key: "beforeModel"'],
+    [{ name: 'audit', beforeModel: () => {} }, 'plugin audit: beforeModel is no field that there is'],
     [undefined, 'a plugin: '],
   ])('refuses %j in one line that names plugin and field', (definition, why) => {
     const refused = (): unknown => definePlugin(definition as never);

@@ -36,6 +36,7 @@ describe('the events of a session', () => {
     const { phone, over, model, callSid } = await stage.call();
     const watcher = await stage.watch(callSid);
     const reads: (readonly Event[])[] = [];
+    await stage.begun(callSid);
     for (const words of ['one two three.', 'four five six.']) {
       model.sendInputTranscription('Next?');
       says(model, words, { ms: 400, pieces: 2, open: true });
@@ -57,6 +58,7 @@ describe('the events of a session', () => {
 
   it('E2: have the fields of an event, ids of their own, and one invocation a run', async () => {
     const { phone, over, model, callSid } = await stage.call();
+    await stage.begun(callSid);
     model.sendInputTranscription('Hello?');
     says(model, 'Hello.', { ms: 200 });
     model.toolCall({ id: 'c1', name: 'nobody_has_this' });
@@ -157,6 +159,7 @@ describe('the events of a session', () => {
   it('E10: stand in spoken order: functions behind the message they came in, a late question before its answer', async () => {
     const { phone, over, model, callSid } = await stage.call();
     const watcher = await stage.watch(callSid);
+    await stage.begun(callSid);
     model.sendInputTranscription('Where is ');
     says(model, 'Let me ', { ms: 300, open: true });
     model.toolCall({ id: 'c1', name: 'nobody_has_this' });

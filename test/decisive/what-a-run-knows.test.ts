@@ -105,6 +105,7 @@ describe('D15: a session', () => {
   it('is made when the call’s stream opens, before anything is heard of it', async () => {
     const { phone, model, over, callSid } = await stage.call();
     // The model is asked to greet, and has said nothing.
+    await stage.begun(callSid);
     const session = await stage.session(callSid);
     expect(session).toMatchObject({ id: callSid, appName: 'desk', userId: DEFAULT_FROM });
     expect(linesOf(session.events)).toEqual([]);

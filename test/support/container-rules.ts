@@ -79,8 +79,8 @@ export function dockerfileBreaches(text: string, facts: DockerfileFacts): string
     [last('EXPOSE') === environment['PORT'], 'exposes another port than PORT'],
     [last('VOLUME') === JSON.stringify([environment['DATA_DIR']]), 'has another volume than DATA_DIR'],
     [
-      environment['DATABASE_URL'] === `sqlite:${environment['DATA_DIR']}/earshot.db`,
-      'keeps its database outside of DATA_DIR, where nothing can be written',
+      environment['DATABASE_URL'] === undefined,
+      'names a database, which then does not follow the DATA_DIR that somebody mounts',
     ],
     [
       !all.some(({ name, value }) => /^(ENV|ARG)$/.test(name) && SECRET_NAME.test(value)),

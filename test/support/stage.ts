@@ -192,6 +192,16 @@ export class Stage {
     return body as unknown as ShownSession;
   }
 
+  /** A call's session is made as its stream opens, and the store has it when it has it. */
+  async begun(id: string): Promise<void> {
+    await waitUntil('the session', () =>
+      this.session(id).then(
+        () => true,
+        () => false,
+      ),
+    );
+  }
+
   async events(id: string, userId = DEFAULT_FROM, app = this.app): Promise<readonly Event[]> {
     return (await this.session(id, userId, app)).events;
   }

@@ -26,6 +26,7 @@ const LEAVES = [
   'foreign.ts',
   'loopback.ts',
   'make-folder.ts',
+  'data-folder.ts',
   'package-root.ts',
   'tool-limits.ts',
 ];

@@ -60,6 +60,21 @@ describe('a call that a person has to approve', () => {
     await stage.close();
   });
 
+  it.each([
+    [true, 'you will be told the outcome', 'this answer does not wait'],
+    [false, 'this answer does not wait for it', 'you will be told'],
+  ])('promises what is true: live %s', async (isLive, told, untold) => {
+    const { execute } = counting();
+    const tools = [tool('send', { execute, approval: true }), tool('bake', { execute, longRunning: true })];
+    const stage = new ToolStage({ tools, isLive });
+    for (const name of ['send', 'bake']) {
+      const message = String(stage.host.answerTo(await stage.ask(name, {}))?.['message']);
+      expect(message).toContain(told);
+      expect(message).not.toContain(untold);
+    }
+    await stage.close();
+  });
+
   it('is unknown to the desk by another id, and refused where its rule fails or nothing can be kept', async () => {
     const { runs, execute } = counting();
     const stage = new ToolStage({

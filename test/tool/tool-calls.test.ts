@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type EventActions, NO_ACTIONS } from '../../src/event/event.js';
 import type { FunctionCall } from '../../src/model/live-connection.js';
 import { canonicalJson } from '../../src/tool/canonical-json.js';
-import { TOOL_CALLS_OPEN_MAX } from '../../src/tool-limits.js';
+import { TOOL_CALLS_OPEN_MAX, TOOL_CALLS_PER_MESSAGE_MAX } from '../../src/tool-limits.js';
 import type { CallOutcome, ToolWork, WorkListener } from '../../src/tool/tool-work.js';
 import { deferred, settled, tool, toolCalls, ToolStage, NOTHING_LEFT, NOTHING_OPEN } from './tool-stage.js';
 
@@ -199,6 +199,55 @@ describe('the calls of a run', () => {
     expect(host.frames).toEqual([ids]);
     expect(host.answerTo(ids.at(-1)!)).toEqual({ error: expect.stringContaining('too many calls') });
     expect(calls.counts()).toEqual({ tools: 0 });
+  });
+
+  describe('beyond what one message may bring', () => {
+    const ids = Array.from({ length: 20_000 }, (_, index) => `c${index}`);
+    const all = ids.map((id) => call(id));
+    const taken = ids.slice(0, TOOL_CALLS_PER_MESSAGE_MAX);
+    const rest = ids.slice(TOOL_CALLS_PER_MESSAGE_MAX);
+
+    it('are answered at once in one frame, and are no event; the others are carried out', async () => {
+      const work = new OpenWork();
+      const { host, calls } = toolCalls(work);
+      const parts = all.map((functionCall) => ({ functionCall }));
+      const answers = calls.dispatch(all, parts);
+      expect(host.frames).toEqual([rest]);
+      expect(host.answerTo('c19999')).toEqual({ error: expect.stringContaining('too many calls') });
+      expect(host.of('called')).toMatchObject([{ ids: taken }]);
+      expect(work.open.size).toBe(TOOL_CALLS_OPEN_MAX);
+      for (const id of taken) await work.end(id, done({}));
+      expect(host.frames).toEqual([rest, taken]);
+      expect(host.of('responded').map(({ id }) => id)).toHaveLength(taken.length);
+      // In text each of them has to be answered in the next request.
+      expect((await answers).map(({ id }) => id)).toEqual(ids);
+      expect(calls.counts()).toEqual({ tools: 0 });
+    });
+
+    it('do not make the ids of calls before them forgotten', async () => {
+      const work = new OpenWork();
+      const { host, calls } = toolCalls(work);
+      void calls.dispatch([call('before')]);
+      void calls.dispatch(all);
+      void calls.dispatch([call('before')]);
+      expect(host.of('called')).toHaveLength(2);
+    });
+
+    it('are answered also where the others came before, and not where nothing is answered', async () => {
+      const work = new OpenWork();
+      const { host, calls } = toolCalls(work);
+      void calls.dispatch(all.slice(0, TOOL_CALLS_PER_MESSAGE_MAX));
+      void calls.dispatch(all);
+      expect(host.frames).toEqual([rest]);
+      for (const how of [{ autoRespond: false }, { autoExecute: false }]) {
+        const silent = toolCalls(new OpenWork(), how);
+        void silent.calls.dispatch(all);
+        expect(silent.host.of('answered')).toEqual([]);
+      }
+      await calls.close();
+      expect(await calls.dispatch(all)).toEqual([]);
+      expect(host.frames).toEqual([rest]);
+    });
   });
 
   it('end the conversation once the result is told', async () => {

@@ -7,6 +7,7 @@
 import type { Dialogue, DialogueCall, DialogueReply } from './dialogue.js';
 import type { ExtraMessage } from './extra-message.js';
 import type { Misbehaviour } from './misbehaviour.js';
+import { reportIn, withoutNote } from './server-words.js';
 import { fieldOf, fillArgs, fillSpoken, type TemplateValues } from './spoken-template.js';
 
 /** Digits collected from the keypad; more are forgotten from the front. */
@@ -118,7 +119,7 @@ function answerTo(dialogue: Dialogue, state: DialogueState, event: DialogueEvent
     case 'caller_finished':
       return speechAnswer(dialogue, { ...state, nextSilence: 0 }, event.cutIn);
     case 'text':
-      return textAnswer(dialogue, { ...state, nextSilence: 0 }, event.text.trim());
+      return textAnswer(dialogue, { ...state, nextSilence: 0 }, withoutNote(event.text.trim()));
     case 'result':
       return resultAnswer(dialogue, state, event.result);
     case 'silence':
@@ -160,14 +161,21 @@ function textAnswer(dialogue: Dialogue, state: DialogueState, text: string): Ans
   const key = pressedKey(text);
   if (key !== undefined) return keyAnswer(dialogue, state, key);
   const lowerCase = text.toLowerCase();
+  const report = reportIn(text);
   for (const rule of dialogue.texts) {
+    // A call would lead to the next report, and that to the next call.
+    if (report !== undefined && doesCall(rule)) continue;
     if (rule.contains !== undefined && lowerCase.includes(rule.contains.toLowerCase())) {
       return { state, reply: rule };
     }
     const match = rule.matches === undefined ? null : new RegExp(rule.matches, 'iu').exec(text);
     if (match !== null) return { state, reply: rule, values: { groups: { ...match.groups } } };
   }
-  return { state, reply: dialogue.otherText };
+  return { state, reply: report === undefined ? dialogue.otherText : { say: report } };
+}
+
+function doesCall({ call, calls }: DialogueReply): boolean {
+  return call !== undefined || calls !== undefined;
 }
 
 /** The TEXT of `… word for word: "TEXT"`, a JSON string; also when the quotes are missing or the string is broken. */
@@ -213,7 +221,7 @@ function resultAnswer(
   state: DialogueState,
   { call, response, partial }: FunctionResult,
 ): Answer {
-  const values = { result: response };
+  const values = { result: response, resultOf: call.name };
   const rule = dialogue.results.find(
     (one) =>
       one.of === call.name &&

@@ -30,7 +30,10 @@ const callSchema = z.strictObject({
   /** Spoken instead when the response is an error. */
   ifError: sayText.optional(),
 });
-export type DialogueCall = z.infer<typeof callSchema>;
+export type DialogueCall = z.infer<typeof callSchema> & {
+  /** The arguments stand as they are, also where required ones are missing. */
+  readonly isVerbatim?: true;
+};
 
 const replyShape = {
   /** Empty when nothing is said. */

@@ -1,7 +1,10 @@
 /**
- * Places in a dialogue's text that are filled when it is spoken: `{key}`, `{digits}`, `{remembered}`, `{result.status}`, and the named
- * groups of a text rule's expression. The same places may stand in the arguments of a function call.
+ * Places in a dialogue's text that are filled when it is spoken: `{key}`, `{digits}`, `{remembered}`, `{result.status}`, `{result}` for
+ * what of a result can be said, and the named groups of a text rule's expression. The same places may stand in the arguments of a function call.
  */
+
+import { responseSentence } from './response-sentence.js';
+import { isRecord } from './text-generation-arguments.js';
 
 /** What can be filled in, by the name that stands in the braces. */
 export interface TemplateValues {
@@ -10,6 +13,8 @@ export interface TemplateValues {
   /** What the instruction says is remembered of the caller; may be empty. */
   readonly remembered?: string;
   readonly result?: unknown;
+  /** The function whose result it is. */
+  readonly resultOf?: string;
   /** Named groups of the typed text that matched. */
   readonly groups?: Readonly<Record<string, string | undefined>>;
 }
@@ -46,11 +51,11 @@ export function fillArgs(args: unknown, values: TemplateValues): unknown {
   });
 }
 
-function plainValue(name: string, { result, groups }: TemplateValues): string | undefined {
+function plainValue(name: string, { result, resultOf, groups }: TemplateValues): string | undefined {
   if (name === 'result' || name.startsWith('result.')) {
     if (result === undefined) return undefined;
-    const field = name === 'result' ? result : fieldOf(result, name.slice('result.'.length));
-    return spokenValue(field);
+    if (name === 'result') return isRecord(result) ? responseSentence(resultOf ?? 'it', result) : MISSING;
+    return spokenValue(fieldOf(result, name.slice('result.'.length)));
   }
   return groups?.[name];
 }

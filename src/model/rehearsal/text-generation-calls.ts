@@ -65,6 +65,25 @@ function mentionOf(name: string): RegExp {
   return new RegExp(String.raw`(?<!\w)(?:${exact}|${spoken})(?!\w)`, 'gi');
 }
 
+/** Nothing but calls that are written out, `lookup_order {"order_id":"A-10293"}`, one or several: what is typed to a voice. Where the
+ * JSON is missing, the arguments are the caller's business. Undefined for a text with anything else in it. */
+export function writtenCalls(
+  isDeclared: (name: string) => boolean,
+  text: string,
+): { readonly name: string; readonly args: Record<string, unknown> | undefined }[] | undefined {
+  const calls: { name: string; args: Record<string, unknown> | undefined }[] = [];
+  let left = text.trim();
+  while (left !== '') {
+    const name = /^[A-Za-z_][\w.:-]{0,127}(?=[\s{]|$)/.exec(left)?.[0];
+    if (name === undefined || !isDeclared(name) || calls.length >= REHEARSAL_CALLS_MAX) return undefined;
+    left = left.slice(name.length).trimStart();
+    const json = left.startsWith('{') ? jsonObjectIn(left) : undefined;
+    calls.push({ name, args: json?.value });
+    left = left.slice(json?.length ?? 0).trimStart();
+  }
+  return calls.length === 0 ? undefined : calls;
+}
+
 /** The first JSON object of a text, if it holds one that is whole, and the length of the text to its end. */
 function jsonObjectIn(text: string): { value: Record<string, unknown>; length: number } | undefined {
   const start = text.indexOf('{');

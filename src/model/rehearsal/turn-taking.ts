@@ -12,6 +12,7 @@ import {
   DIALOGUE_START,
   type DialogueEvent,
   type DialogueState,
+  type DialogueStep,
   dialogueStep,
   heardWords,
   silenceWaitMs,
@@ -23,6 +24,8 @@ import { ModelTurn } from './model-turn.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
 import { rememberedFacts } from './remembered-facts.js';
 import type { SeededRandom } from './seeded-random.js';
+import { withoutNote } from './server-words.js';
+import { writtenCalls } from './text-generation-calls.js';
 import type { TokenMeter } from './token-meter.js';
 import type { TurnListener } from './turn-detector.js';
 
@@ -239,7 +242,7 @@ export class TurnTaking implements TurnListener {
   #answer(event: DialogueEvent, depth = 0): void {
     if (this.#isStopped) return;
     this.#silenceTimer?.cancel();
-    const step = dialogueStep(this.#deps.dialogue, this.#state, event);
+    const step = this.#stepTo(event);
     if (step.reply === undefined) {
       this.#state = step.state;
       // A result that nobody speaks about is no turn.
@@ -280,6 +283,20 @@ export class TurnTaking implements TurnListener {
     this.#turn = turn;
   }
 
+  /** What the dialogue says; where it has no rule for a text in which functions are written out, those are called. */
+  #stepTo(event: DialogueEvent): DialogueStep {
+    const step = dialogueStep(this.#deps.dialogue, this.#state, event);
+    if (event.type !== 'text' || !step.isOther) return step;
+    const functions = this.#deps.functions();
+    const written = writtenCalls((name) => functions.has(name), withoutNote(event.text.trim()));
+    if (written === undefined) return step;
+    const calls = written.map(({ name, args }): DialogueCall => {
+      const said = { at: 'end', thenSay: '{result}', ifError: '{result}' } as const;
+      return args === undefined ? { name, args: {}, ...said } : { name, args, ...said, isVerbatim: true };
+    });
+    return { ...step, reply: { say: '', thought: undefined, calls, misbehave: [], messages: [] } };
+  }
+
   #openFunctions(wishes: readonly DialogueCall[], depth: number): OpenCall[] {
     const functions = this.#deps.functions();
     const declared = wishes.filter(({ name }) => functions.has(name));
@@ -296,7 +313,7 @@ export class TurnTaking implements TurnListener {
     const functionCalls = calls.map(({ id, wish }) => ({
       id,
       name: wish.name,
-      args: functions.argsFor(wish.name, wish.args),
+      args: wish.isVerbatim === true ? wish.args : functions.argsFor(wish.name, wish.args),
     }));
     this.#deps.send({ toolCall: { functionCalls } });
   }

@@ -218,6 +218,43 @@ describe('a number that is pressed', () => {
   });
 });
 
+describe('what a tool reports by itself', () => {
+  const call = { name: 'watch_taxi' };
+  const rules = [
+    { contains: 'taxi', call },
+    { matches: 'result', calls: [call], say: 'Again.' },
+    { contains: 'tram', say: 'A tram.' },
+  ];
+  const ruled = parseDialogue({ ...dialogue, texts: rules }, 'test.json');
+  const stepOf = (words: string) => dialogueStep(ruled, { ...DIALOGUE_START, disclosed: true }, text(words));
+  const NOTE = 'You were cut short, and the caller heard nothing of your last message.\n';
+
+  it.each([
+    ['Your tool watch_taxi reports: It is 6 minutes away.', 'It is 6 minutes away.'],
+    ['Your tool watch_taxi reports: {"message":"It is there.","minutes":0}', 'It is there.'],
+    [`${NOTE}Your tool watch_taxi reports: At the door: now.`, 'At the door: now.'],
+    ['Your tool book_taxi: the taxi is booked', 'the taxi is booked'],
+    [
+      'Your tool book_taxi, which was pending, has come to a result: {"status":"booked"}',
+      'The status is booked.',
+    ],
+    [
+      'Your tool book_taxi, which was pending, has come to a result: {"error":"A person denied it."}',
+      'That did not work: A person denied it.',
+    ],
+    ['Your tool watch_taxi has failed and is over.', 'watch_taxi has failed and is over.'],
+    ['Your tool watch_tram reports: It is there.', 'A tram.'],
+  ])('%s is said, and no rule calls a function for it', (words, said) => {
+    const { reply, isOther } = stepOf(words);
+    expect([reply?.say, reply?.calls, isOther]).toEqual([said, [], false]);
+  });
+
+  it('is told from what a caller says of a tool', () => {
+    expect(stepOf('Where is my taxi?').reply?.calls).toHaveLength(1);
+    expect(stepOf('What does your tool for the taxi say?').reply?.calls).toHaveLength(1);
+  });
+});
+
 describe('what is remembered of the caller', () => {
   const instruction = [
     'Serve.',

@@ -189,6 +189,77 @@ describe('a function that blocks', () => {
   });
 });
 
+describe('a function that is written out', () => {
+  const room = { type: 'object', properties: { room: { type: 'string' } }, required: ['room'] };
+  const declared = {
+    tools: [
+      {
+        functionDeclarations: [
+          { name: 'find_guest', parametersJsonSchema: room },
+          { name: 'watch_taxi', description: 'No arguments.' },
+        ],
+      },
+    ],
+  };
+  const NOTE = 'The caller cut in and heard only this of your last message: "Good day"\n';
+
+  it.each([
+    ['find_guest {"room":"101"}', [['find_guest', { room: '101' }]]],
+    ['  find_guest{ "room" : "}{" } ', [['find_guest', { room: '}{' }]]],
+    // As it stands, so that what a tool says to wrong arguments can be heard.
+    ['find_guest {"door":7}', [['find_guest', { door: 7 }]]],
+    ['find_guest', [['find_guest', { room: 'rehearsal' }]]],
+    [
+      'find_guest {"room":"101"} watch_taxi\nfind_guest {"room":"7"}',
+      [
+        ['find_guest', { room: '101' }],
+        ['watch_taxi', {}],
+        ['find_guest', { room: '7' }],
+      ],
+    ],
+    [`${NOTE}watch_taxi {}`, [['watch_taxi', {}]]],
+  ])('in %j is called, and its result spoken', async (written, expected) => {
+    stage = await Stage.open({ profile: { turnCompleteAwaitsTools: true } });
+    const client = await stage.connect(declared);
+    const calls = callsIn(await stage.say(client, written, 'toolCall'));
+    expect(calls.map(({ name, args }) => [name, args])).toEqual(expected);
+    client.session.sendToolResponse({
+      functionResponses: calls.map(({ id, name }) => ({
+        id: id!,
+        name: name!,
+        response: { message: 'Ms Gray is there.' },
+      })),
+    });
+    await stage.until(() => count(client.messages, 'turnComplete') === 1);
+    expect(saidBy(client.messages)).toContain('Ms Gray is there.');
+    client.session.close();
+  });
+
+  it.each([
+    ['a name that is not declared', 'find_hotel {"room":"101"}'],
+    ['words around it', 'please find_guest {"room":"101"}'],
+    ['half a JSON', 'find_guest {"room":'],
+    ['a list', 'find_guest ["101"]'],
+    ['what a tool reports', 'Your tool find_guest reports: {"room":"101"}'],
+    ['more than an answer calls', 'watch_taxi '.repeat(100)],
+  ])('is not called in %s', async (_what, typed) => {
+    stage = await Stage.open({});
+    const client = await stage.connect(declared);
+    expect(callsIn(await stage.say(client, typed))).toEqual([]);
+    client.session.close();
+  });
+
+  it('is said to have failed where it has', async () => {
+    stage = await Stage.open({});
+    const client = await stage.connect(declared);
+    await stage.say(client, 'find_guest {"room":"7"}', 'toolCall');
+    answer(client, { error: 'There is no room 7.' });
+    await stage.until(() => saidBy(client.messages).includes('There is no room 7.'));
+    expect(saidBy(client.messages)).toContain('There is no room 7.');
+    client.session.close();
+  });
+});
+
 describe('arguments', () => {
   it('come from the dialogue, filled, and the missing ones from the declaration', async () => {
     stage = await Stage.open({

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { responseSentence } from '../../../src/model/rehearsal/text-generation-answer.js';
+import { responseSentence } from '../../../src/model/rehearsal/response-sentence.js';
 import { argumentsFrom } from '../../../src/model/rehearsal/text-generation-arguments.js';
 import { namedCalls } from '../../../src/model/rehearsal/text-generation-calls.js';
 import { GENERATE_REQUEST_FIELDS } from '../../../src/model/rehearsal/text-generation-fields.js';
