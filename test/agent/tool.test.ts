@@ -262,7 +262,8 @@ describe('the arguments of a JSON schema', () => {
   });
 
   it('may have an id that another tool’s have, too', () => {
-    const withId = { $id: 'https://example.com/order', type: 'object', required: ['a'] };
+    const properties = { a: {}, b: {} };
+    const withId = { $id: 'https://example.com/order', type: 'object', properties, required: ['a'] };
     defineTool({ ...plain, parameters: { ...withId, required: ['b'] } });
     expect(errorOf(defineTool({ ...plain, parameters: withId }), {})).toContain('a: ');
     const broken = { ...withId, properties: { a: { type: 'text' } } };

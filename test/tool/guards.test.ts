@@ -182,7 +182,11 @@ describe('the stages', () => {
 
   it('are not gone through for a call that cannot run', async () => {
     const trace: string[] = [];
-    const parameters = { type: 'object', properties: { order_id: {} }, required: ['order_id'] };
+    const parameters = {
+      type: 'object',
+      properties: { order_id: { type: 'string' } },
+      required: ['order_id'],
+    };
     const strict = tool('strict', { parameters });
     const stage = new ToolStage({ tools: [strict], plugins: [traced(trace, 'p1')] });
     const bad = await stage.ask('strict');
