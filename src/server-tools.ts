@@ -84,8 +84,8 @@ function lateTellers(
     await Promise.all(stored);
   };
   return {
-    tellLate: (call, response, actions) =>
-      tell(call, (events) => events.responded([response], { actions, eventId: call.id })),
+    tellLate: (run, { response, actions, eventId }) =>
+      tell(run, (events) => events.responded([response], { actions, eventId })),
     tellChanged: (run, actions) => tell(run, (events) => events.changed(actions)),
   };
 }

@@ -34,8 +34,8 @@ export interface LedgerClaim {
 export type ClaimOutcome =
   /** Go on: it is now open, in this name. */
   | { readonly kind: 'claimed' }
-  /** It was done before: `response` is what was answered then. */
-  | { readonly kind: 'done'; readonly response: JsonObject }
+  /** It was done before, with this amount: `response` is what was answered then. */
+  | { readonly kind: 'done'; readonly response: JsonObject; readonly amount?: LedgerAmount }
   /** Somebody claimed it and has not settled it: it may have been done. */
   | { readonly kind: 'open'; readonly sinceMs: number }
   /** The account's sum would exceed its limit, or has another currency or limit than before. */

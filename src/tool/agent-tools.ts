@@ -15,10 +15,11 @@ import type { DecidedCall, PendingCall } from '../store/pending-calls.js';
 import type { SessionKey } from '../store/store.js';
 import type { BuiltInTool } from './built-in-tools.js';
 import { hasChanges } from './changes.js';
-import { outcomeOfDecision } from './decided-call.js';
+import { type DecidedRun, outcomeOfDecision } from './decided-call.js';
 import { Guards } from './guards.js';
 import { badArguments, Handlers } from './handler.js';
 import type { CallScope, Invocation } from './invocation.js';
+import { runTellingLate } from './late-result.js';
 import type { PendingDesk } from './pending-desk.js';
 import type { RunSecrets } from './run-secrets.js';
 import { StreamingTools } from './streaming-tools.js';
@@ -44,6 +45,8 @@ export interface AgentToolsOptions {
   readonly log: Log;
   /** Stores what changed behind the end of the run. Never rejects. */
   readonly tellLate: (actions: EventActions) => Promise<void>;
+  /** Stores what a call has come to behind the end of the run. Never rejects. */
+  readonly tellLateResult: (call: CallRef, outcome: CallOutcome) => Promise<void>;
   /** The run is over; resolves when nothing of it is left. */
   readonly onClosing: (closed: Promise<void>) => void;
 }
@@ -79,6 +82,8 @@ export class AgentTools implements ToolWork {
   readonly #pending = new Map<string, Waiting>();
   /** Of calls without a result. */
   readonly #scopes = new Map<WorkCall, CallScope>();
+  /** Of handlers that were given up and go on. */
+  readonly #givenUp = new Set<CallScope>();
   /** Once a tool has needed it. */
   #invocation: Invocation | undefined;
   readonly #over = new AbortController();
@@ -145,11 +150,16 @@ export class AgentTools implements ToolWork {
   leave(): readonly EventActions[] {
     this.#invocation?.over();
     const slow = [...this.#pending.values()].map(({ scope }) => scope);
-    return [...this.#streaming.scopes, ...slow].map((scope) => scope.takeActions()).filter(hasChanges);
+    const scopes = [...this.#streaming.scopes, ...slow, ...this.#givenUp];
+    return scopes.map((scope) => scope.takeActions()).filter(hasChanges);
   }
 
   tellLate(actions: EventActions): Promise<void> {
     return this.#options.tellLate(actions);
+  }
+
+  tellLateResult(call: CallRef, outcome: CallOutcome): Promise<void> {
+    return this.#options.tellLateResult(call, outcome);
   }
 
   /** The run is over. */
@@ -190,10 +200,12 @@ export class AgentTools implements ToolWork {
     }
     this.#invocation = invocation;
     if (this.#isClosed) invocation.over();
-    // What a handler leaves running behind it lives as long as the run; slow work as long as it takes.
+    // What a handler leaves running behind it lives as long as the run; slow work, and what is done once, as long as it takes: its
+    // result must not be lost because it could not write down what it has done.
+    const isKept = tool.kind === 'longRunning' || tool.sideEffect !== undefined;
     const scope = invocation.scope(
       AbortSignal.any([signal, this.#over.signal]),
-      tool.kind === 'longRunning' ? { lateMaxMs: Infinity } : {},
+      isKept ? { lateMaxMs: Infinity } : {},
     );
     const begun: Attempt = { ...attempt, invocation, scope };
     this.#scopes.set(call, scope);
@@ -236,8 +248,21 @@ export class AgentTools implements ToolWork {
     if (tool.kind === 'streaming') return this.#stream(attempt, read.args, needsApproval);
     if (needsApproval) return this.#waitForApproval(attempt);
     if (tool.kind === 'longRunning') return this.#runLong(attempt);
-    const { response, ran } = await this.#handle(attempt, (late) => void this.#late(attempt, late));
-    return this.#outcome(attempt, await this.#after(attempt, response), ran);
+    const { log } = this.#options;
+    return runTellingLate(
+      {
+        tool,
+        scope,
+        after: (response) => this.#after(attempt, response, NEVER),
+        tell: (outcome, isNews) => this.#tellLate(attempt, outcome, isNews),
+        log,
+      },
+      (onLate) => this.#handle(attempt, onLate),
+      async ({ response, ran, goesOn }) => {
+        if (goesOn) this.#givenUp.add(scope);
+        return this.#outcome(attempt, await this.#after(attempt, response), ran, goesOn);
+      },
+    );
   }
 
   async #stream(attempt: Attempt, args: unknown, needsApproval: boolean): Promise<CallOutcome> {
@@ -271,22 +296,21 @@ export class AgentTools implements ToolWork {
     return this.#guards.after({ tool: tool.name, args, ctx: scope.ctx }, response, signal);
   }
 
-  /** The handler was given up, and has done its work all the same: the model was told that it had not. */
-  async #late(attempt: Attempt, result: Response): Promise<void> {
-    if (isError(result) || this.#isClosed) return;
-    const { listener, secrets, log } = this.#options;
-    const { name } = attempt.tool;
-    log.warn({ tool: name }, 'a tool that was given up has done its work all the same');
-    const response = secrets.json(await this.#after(attempt, result));
-    const text = `${name} was given up, but has been carried out after all. Its result: ${JSON.stringify(response)}`;
-    if (!this.#isClosed) listener.update({ text, interrupts: false });
+  /** A call that was told as given up, and has ended: to the run or, behind its end, to the session. */
+  #tellLate({ call, scope }: Pick<Attempt, 'call' | 'scope'>, outcome: CallOutcome, isNews: boolean): void {
+    const { listener, secrets } = this.#options;
+    this.#givenUp.delete(scope);
+    if (!isNews) return this.#tellRest(outcome.actions);
+    const { id, name } = call;
+    const told = secrets.outcome(outcome);
+    if (!listener.late({ id, name }, told)) void this.tellLateResult({ id, name }, told);
   }
 
-  #outcome({ scope }: Attempt, response: Response, ran: boolean): CallOutcome {
+  #outcome({ scope }: Attempt, response: Response, ran: boolean, goesOn = false): CallOutcome {
     const { endInvocation } = scope.ctx;
     const actions = scope.takeActions();
-    // A handler that goes on behind the end of the run may still finish what it keeps; behind a withdrawal, or its time, it may not.
-    if (!this.#isClosed) scope.close();
+    // A handler that goes on, given up or behind the end of the run, may still finish what it keeps.
+    if (!this.#isClosed && !goesOn) scope.close();
     return { kind: 'done', response, actions, ran, endInvocation };
   }
 
@@ -318,7 +342,7 @@ export class AgentTools implements ToolWork {
     const { scope, withdrawn } = attempt;
     const finish = async (result: Response, ran: boolean): Promise<void> => {
       // Told even if the run ends meanwhile.
-      const response = await this.#after(attempt, result, new AbortController().signal);
+      const response = await this.#after(attempt, result, NEVER);
       const outcome = this.#outcome(attempt, response, ran);
       scope.close();
       await this.#settle(pending, outcome);
@@ -363,7 +387,7 @@ export class AgentTools implements ToolWork {
   /** `POST /approvals/:id`, while this run lives. */
   async #decided(attempt: Attempt, decided: DecidedCall): Promise<void> {
     const { call, tool, invocation, withdrawn } = attempt;
-    const { desk, handlers } = this.#options;
+    const { desk, handlers, log } = this.#options;
     const isApproval = decided.kind === 'approval';
     this.#pending.delete(decided.id);
     withdrawn.abort(new Error('it was decided elsewhere'));
@@ -379,7 +403,16 @@ export class AgentTools implements ToolWork {
     // Approved work does not end with the call: a minute later it would be done without it.
     const controller = new AbortController();
     const scope = isApproval ? invocation.scope(controller.signal, { lateMaxMs: Infinity }) : attempt.scope;
-    const run = { tool, call: decided, guards: this.#guards, handlers, scope, controller };
+    const run: DecidedRun = {
+      tool,
+      call: decided,
+      guards: this.#guards,
+      handlers,
+      scope,
+      controller,
+      tellLate: (outcome, isNews) => this.#tellLate({ call, scope }, outcome, isNews),
+      log,
+    };
     await this.#tellSettled(decided, call, await outcomeOfDecision(run));
   }
 
@@ -419,6 +452,9 @@ export class AgentTools implements ToolWork {
     }
   }
 }
+
+/** Of what is told even if the run ends meanwhile. */
+const NEVER = new AbortController().signal;
 
 /** Throws what is wrong with the author's rule. */
 function approvalOf(tool: Tool, args: unknown, ctx: ToolContext): boolean {

@@ -31,8 +31,16 @@ export interface HandlerRun {
   readonly approvedBy?: string | undefined;
   /** Aborts the run; `controller` is the run's own, by which it ends when its time is up. */
   readonly controller: AbortController;
-  /** What it came to after all, once it was given up. */
-  readonly onLate?: (response: Response) => void;
+  /** What it came to after all, once it was given up; called exactly once where the outcome says that it goes on. */
+  readonly onLate: (response: Response) => void;
+}
+
+export interface HandlerOutcome {
+  readonly response: Response;
+  /** The handler was begun. */
+  readonly ran: boolean;
+  /** It was given up and has not ended. */
+  readonly goesOn: boolean;
 }
 
 export interface HandlersOptions {
@@ -51,19 +59,17 @@ export class Handlers {
     this.#options = options;
   }
 
-  /** Never rejects. `ran` tells whether the handler was begun. */
-  async run(run: HandlerRun): Promise<{ readonly response: Response; readonly ran: boolean }> {
+  /** Never rejects. */
+  async run(run: HandlerRun): Promise<HandlerOutcome> {
     const { tool, controller } = run;
     const read = tool.readArguments(structuredClone(run.args));
-    if ('error' in read) return { response: badArguments(tool.name, read.error), ran: false };
+    if ('error' in read) return notRun(badArguments(tool.name, read.error));
     const isLong = tool.kind === 'longRunning';
     // Slow work must not keep the quick from running.
     const giveBack = isLong ? () => {} : await this.#permit(tool, controller.signal);
-    if (giveBack === undefined) return { response: notBegun(tool, controller.signal), ran: false };
-    let hasBegun = false;
-    const work = this.#work(run, read.args, () => {
-      hasBegun = true;
-    });
+    if (giveBack === undefined) return notRun(notBegun(tool, controller.signal));
+    const progress: Progress = { hasBegun: false, isDoneByAnother: false };
+    const work = this.#work(run, read.args, progress);
     // A handler that was given up and goes on keeps its permit: it still costs what it costs.
     void work.then(giveBack, giveBack);
     try {
@@ -73,12 +79,14 @@ export class Handlers {
         delayMs: isLong ? undefined : tool.timeoutMs,
         signal: controller.signal,
       });
-      return { response, ran: hasBegun };
+      return { response, ran: progress.hasBegun, goesOn: false };
     } catch (error) {
-      const { onLate } = run;
-      if (hasBegun && onLate !== undefined && (controller.signal.aborted || error instanceof TimeUp))
-        void work.then(onLate, () => {});
-      return { response: this.#failure(run, error), ran: hasBegun };
+      const { secrets } = this.#options;
+      const isGivenUp = controller.signal.aborted || error instanceof TimeUp;
+      const goesOn = isGivenUp && (progress.hasBegun || progress.isDoneByAnother);
+      if (goesOn)
+        void work.then(run.onLate, (late: unknown) => run.onLate(errorResponse(secrets.errorText(late))));
+      return { response: this.#failure(run, error, goesOn), ran: progress.hasBegun, goesOn };
     }
   }
 
@@ -92,11 +100,11 @@ export class Handlers {
     return giveBack;
   }
 
-  #work(run: HandlerRun, args: unknown, begun: () => void): Promise<Response> {
+  #work(run: HandlerRun, args: unknown, progress: Progress): Promise<Response> {
     const { tool, scope, callId, session, guards, approvedBy, controller } = run;
     const execute = async (): Promise<unknown> => {
       if (controller.signal.aborted) throw new NotBegun(errorText(controller.signal.reason));
-      begun();
+      progress.hasBegun = true;
       if (!tool.worker) return told(await tool.execute(args, scope.ctx));
       const outcome = await this.#options.runInWorker(tool, run.args, scope.ctx);
       scope.applyState(outcome.stateDelta);
@@ -110,20 +118,40 @@ export class Handlers {
     return this.#options.sideEffects.once(
       { session, tool: tool.name, sideEffect, args, ctx: scope.ctx, callId, guards, approvedBy, secrets },
       execute,
+      () => {
+        progress.isDoneByAnother = true;
+      },
     );
   }
 
-  #failure({ tool, controller }: HandlerRun, error: unknown): Response {
+  #failure({ tool, controller }: HandlerRun, error: unknown, goesOn: boolean): Response {
     const { log, secrets } = this.#options;
+    const isOpen = goesOn && tool.sideEffect !== undefined;
     if (error instanceof TimeUp) {
       controller.abort(error);
       log.warn({ tool: tool.name, timeoutMs: tool.timeoutMs }, 'a tool took too long');
+      if (isOpen) return errorResponse(`${tool.name} takes too long: ${error.message}. ${NOT_KNOWN_YET}`);
       return errorResponse(`${tool.name} took too long and was given up: ${error.message}.`);
     }
+    if (isOpen) return errorResponse(`${secrets.errorText(error)}. ${NOT_KNOWN_YET}`);
     if (!controller.signal.aborted)
       log.warn({ tool: tool.name, pii: { cause: secrets.errorText(error) } }, 'a tool failed');
     return errorResponse(secrets.errorText(error));
   }
+}
+
+/** How far it has come; whoever waits for it may stop waiting at any time. */
+interface Progress {
+  hasBegun: boolean;
+  /** The same deed was asked for before and is under way: its result is waited for. */
+  isDoneByAnother: boolean;
+}
+
+const NOT_KNOWN_YET =
+  'It may have been done: whether it was done is not known yet. Say so; you will be told the outcome. Do not ask for it again meanwhile.';
+
+function notRun(response: Response): HandlerOutcome {
+  return { response, ran: false, goesOn: false };
 }
 
 /** A generator that nobody would run must not pass for an empty result. */

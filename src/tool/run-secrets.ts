@@ -96,6 +96,7 @@ export class RunSecrets {
       changed: (actions) => listener.changed(this.actions(actions)),
       forget: (name) => listener.forget(name),
       settled: (call, outcome, eventId) => listener.settled(call, this.outcome(outcome), eventId),
+      late: (call, outcome) => listener.late(call, this.outcome(outcome)),
     };
   }
 }

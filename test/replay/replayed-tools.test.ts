@@ -44,6 +44,7 @@ function stageOf(made: 'recorded' | 'by hand', lines: readonly FixtureLine[]) {
     takeActions: () => NO_ACTIONS,
     leave: () => [],
     tellLate: () => Promise.resolve(),
+    tellLateResult: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
   const tools = new ReplayedTools({ path: join('fixtures', 'calls', 'x.ndjson'), header, lines }, () => {});
@@ -58,6 +59,7 @@ function stageOf(made: 'recorded' | 'by hand', lines: readonly FixtureLine[]) {
       forget: (name) => notes.push(`forget ${name}`),
       changed: async () => void notes.push('changed'),
       settled: ({ id }) => notes.push(`settled ${id}`) > 0,
+      late: ({ id }) => notes.push(`late ${id}`) > 0,
     },
     callControl: { hangUp: line('hangUp'), transfer: line('transfer') },
   });

@@ -204,6 +204,36 @@ describe('a call that a person approves', () => {
     expect(stage.host.of('ended')).toHaveLength(1);
   });
 
+  it.each([false, true])(
+    'whose handler takes too long is told what it came to after all (run over: %j)',
+    async (isOver) => {
+      const work = deferred();
+      const send = tool('send', {
+        approval: true,
+        timeoutMs: 500,
+        async execute(_args, { state }) {
+          await work.promise;
+          state['sent'] = true;
+          return { ticket: 5 };
+        },
+      });
+      const stage = new ToolStage({ tools: [send] });
+      const id = await stage.ask('send');
+      const pendingId = stage.store.onlyId;
+      if (isOver) await stage.close();
+      await stage.desk.decide(pendingId, APPROVE);
+      await stage.pass(500);
+      const first = isOver ? stage.late[0]?.response : stage.host.resultOf(id);
+      expect(first).toEqual({ error: expect.stringContaining('took too long') });
+      work.resolve(undefined);
+      await settled();
+      const told = [...stage.host.of('responded'), ...stage.late].filter(({ isLate }) => isLate);
+      expect(told).toMatchObject([{ response: { ticket: 5 }, actions: { stateDelta: { sent: true } } }]);
+      await stage.close();
+      expect(stage.counts).toEqual(NOTHING_LEFT);
+    },
+  );
+
   it('that cannot be kept is refused and leaves nothing', async () => {
     const store = new MemoryPendingCalls();
     store.isAway = true;

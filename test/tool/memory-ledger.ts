@@ -19,7 +19,12 @@ export class MemoryLedger implements Ledger {
       const { appName, userId, id: sessionId } = session;
       const name = nameOf(appName, key);
       const entry = this.entries.get(name);
-      if (entry?.state === 'done') return { kind: 'done', response: entry.response ?? {} };
+      if (entry?.state === 'done')
+        return {
+          kind: 'done',
+          response: entry.response ?? {},
+          ...(entry.amount !== undefined && { amount: entry.amount }),
+        };
       if (entry !== undefined) return { kind: 'open', sinceMs: entry.claimedAtMs };
       const { amount } = claim;
       if (amount !== undefined && this.#sumOf(amount.account) + amount.amountMinor > amount.limitMinor)
