@@ -75,13 +75,15 @@ export async function claimEntry(trx: Connection, row: LedgerTable): Promise<Cla
   if (amount !== undefined) await lockAccount(trx, appName, amount.account);
   const known = await trx
     .selectFrom('ledger')
-    .select(['state', 'response', 'claimed_at_ms', 'account', 'amount_minor', 'currency', 'limit_minor'])
+    .selectAll()
     .where('app_name', '=', appName)
     .where('key', '=', row.key)
     .executeTakeFirst();
   if (known?.state === 'done') {
     const then = amountOf(known);
-    return { kind: 'done', response: readJson(known.response), ...(then !== undefined && { amount: then }) };
+    const isSameCall = known.call_id === row.call_id && known.session_id === id;
+    const response = readJson(known.response);
+    return { kind: 'done', response, isSameCall, ...(then !== undefined && { amount: then }) };
   }
   if (known !== undefined) return { kind: 'open', sinceMs: known.claimed_at_ms };
   const why = amount && (await refusalOf(trx, appName, amount));
@@ -261,7 +263,8 @@ function entryOf(row: LedgerTable): LedgerEntry {
   };
 }
 
-function amountOf({
+/** Of an entry, or of the audit of one. */
+export function amountOf({
   account,
   amount_minor,
   currency,

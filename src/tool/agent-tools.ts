@@ -337,34 +337,32 @@ export class AgentTools implements ToolWork {
     return { kind: 'pending', response, actions, ran: false, endInvocation: false };
   }
 
-  /** A result settles the call; none, or one that says `pending`, leaves it to whoever decides. */
+  /** A result settles the call, however late it comes; none, or one that says `pending`, leaves it to whoever decides. */
   async #finishLong(attempt: Attempt, pending: PendingCall): Promise<void> {
-    const { scope, withdrawn } = attempt;
+    const { scope } = attempt;
     const finish = async (result: Response, ran: boolean): Promise<void> => {
-      // Told even if the run ends meanwhile.
+      if (isOpen(result)) {
+        this.#tellRest(scope.takeActions());
+        return this.#options.desk.handOver(pending.id);
+      }
       const response = await this.#after(attempt, result, NEVER);
       const outcome = this.#outcome(attempt, response, ran);
       scope.close();
-      await this.#settle(pending, outcome);
-    };
-    // Of a run that is over: its result counts all the same, an abort does not.
-    const onLate = (late: Response): void => {
-      if (!isError(late) && !isOpen(late)) void finish(late, true);
+      await this.#settle(attempt, pending, outcome);
     };
     // Behind the answer that it is pending, however quick it is.
     await nextTurn();
-    const { response, ran } = await this.#handle(attempt, onLate);
-    if (withdrawn.signal.aborted) return;
-    if (!isOpen(response)) return finish(response, ran);
-    this.#tellRest(scope.takeActions());
+    const { response, ran, goesOn } = await this.#handle(attempt, (late) => void finish(late, true));
+    if (!goesOn) await finish(response, ran);
   }
 
-  async #settle(pending: PendingCall, outcome: CallOutcome): Promise<void> {
+  async #settle(attempt: Attempt, pending: PendingCall, outcome: CallOutcome): Promise<void> {
     const { desk, log } = this.#options;
     const { id, callId, tool } = pending;
     this.#pending.delete(id);
     try {
-      if (!(await desk.settle(id))) return this.#tellRest(outcome.actions);
+      // Somebody else has told it, as lost: what it came to is told all the same.
+      if (!(await desk.settle(id))) return this.#tellLate(attempt, outcome, !isError(outcome.response));
     } catch (error) {
       // It has a result all the same. The event that tells it settles the call when the store takes it.
       log.error({ tool, cause: errorText(error) }, 'a pending call is settled by its result alone');
@@ -434,6 +432,7 @@ export class AgentTools implements ToolWork {
       kind,
       guards: passed,
       requestedAtMs: clock.wallMs(),
+      ...(kind === 'longRunning' && { isWorking: true }),
     };
     this.#pending.set(pending.id, { pending, withdrawn, scope: attempt.scope });
     try {

@@ -9,7 +9,7 @@ import { type Clock, sleep } from '../clock.js';
 import { errorText } from '../errors.js';
 import { LEDGER_SETTLE_PAUSE_MS, LEDGER_SETTLE_TRIES, SIDE_EFFECT_KEY_MAX_CHARS } from '../tool-limits.js';
 import type { Log } from '../observe/log.js';
-import type { Ledger, LedgerAmount, LedgerClaim } from '../store/ledger.js';
+import type { DeedLedger, LedgerAmount, LedgerClaim } from '../store/ledger.js';
 import type { SessionKey } from '../store/store.js';
 import type { RunSecrets } from './run-secrets.js';
 import { ignoreRejection } from './within-time.js';
@@ -30,7 +30,7 @@ export interface Deed {
 
 export interface SideEffectsOptions {
   /** Without one nothing that is done once can be done. */
-  readonly ledger: Ledger | undefined;
+  readonly ledger: DeedLedger | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -71,6 +71,11 @@ export class SideEffects {
     return this.#underWay.size;
   }
 
+  /** On this server, by whichever call. */
+  isUnderWay(appName: string, key: string): boolean {
+    return this.#underWay.has(nameOf(appName, key));
+  }
+
   /** Never rejects. `run` is called at most once, and only if nobody has done it before. `onWaiting`: it is under way by another
    * call, whose result is waited for. */
   async once(deed: Deed, run: () => Promise<unknown>, onWaiting: () => void = () => {}): Promise<Response> {
@@ -82,7 +87,7 @@ export class SideEffects {
     } catch (error) {
       return refused(deed.tool, deed.secrets.errorText(error));
     }
-    const name = JSON.stringify([claim.session.appName, claim.key]);
+    const name = nameOf(claim.session.appName, claim.key);
     for (let before = this.#underWay.get(name); before !== undefined; before = this.#underWay.get(name)) {
       onWaiting();
       const { response, isUntried, isSettled } = await before.done;
@@ -96,14 +101,14 @@ export class SideEffects {
     return (await done).response;
   }
 
-  async #do(ledger: Ledger, claim: LedgerClaim, doing: Doing): Promise<Done> {
+  async #do(ledger: DeedLedger, claim: LedgerClaim, doing: Doing): Promise<Done> {
     const response = await this.#answerOf(ledger, claim);
     // An answer without a deed is this call's own: another one may ask with another amount.
     return response === undefined ? this.#run(ledger, claim, doing) : { response, isUntried: true };
   }
 
   /** Undefined: it is claimed, and nobody has done it. */
-  async #answerOf(ledger: Ledger, claim: LedgerClaim): Promise<Response | undefined> {
+  async #answerOf(ledger: DeedLedger, claim: LedgerClaim): Promise<Response | undefined> {
     const { tool } = claim;
     try {
       const outcome = await ledger.claim(claim);
@@ -111,6 +116,8 @@ export class SideEffects {
         case 'claimed':
           return undefined;
         case 'done':
+          // An approved call that a crash cut off behind its deed is carried out again, and is no repeat.
+          if (outcome.isSameCall && claim.approvedBy !== undefined) return outcome.response;
           return repeated(claim, outcome.amount, outcome.response);
         case 'refused':
           return refused(tool, outcome.why);
@@ -129,7 +136,7 @@ export class SideEffects {
     }
   }
 
-  async #run(ledger: Ledger, claim: LedgerClaim, { run, secrets }: Doing): Promise<Done> {
+  async #run(ledger: DeedLedger, claim: LedgerClaim, { run, secrets }: Doing): Promise<Done> {
     const { log } = this.#options;
     const { tool, key, session } = claim;
     let response: Response;
@@ -166,6 +173,10 @@ export class SideEffects {
       await sleep(clock, LEDGER_SETTLE_PAUSE_MS * 2 ** (tries - 1));
     }
   }
+}
+
+function nameOf(appName: string, key: string): string {
+  return JSON.stringify([appName, key]);
 }
 
 /** By name: it may be another copy of the package, or have come from a worker. */

@@ -10,7 +10,7 @@ import { errorText } from '../errors.js';
 import type { Event, EventActions, FunctionResponse, JsonObject } from '../event/event.js';
 import type { RunItem } from '../event/run-stream.js';
 import type { Log } from '../observe/log.js';
-import type { Ledger } from '../store/ledger.js';
+import type { DeedLedger } from '../store/ledger.js';
 import type { Memory } from '../store/memory.js';
 import type { DecidedCall, PendingCall, PendingCalls } from '../store/pending-calls.js';
 import type { SessionKey, Store } from '../store/store.js';
@@ -37,7 +37,7 @@ import type { CallOutcome, CallRef, WorkListener } from './tool-work.js';
 import { withinTime } from './within-time.js';
 
 export type ToolStore = Pick<Store, 'readState' | 'saveArtifact' | 'loadArtifact'> &
-  Ledger &
+  DeedLedger &
   PendingCalls &
   Memory;
 
@@ -100,6 +100,11 @@ export class ToolRuns {
       tellLate: (call, outcome) => this.#tellLate(call, outcome),
       log,
     });
+  }
+
+  /** The deed of this key is being done here, and will settle its entry by itself. */
+  isBeingDone(appName: string, key: string): boolean {
+    return this.#sideEffects.isUnderWay(appName, key);
   }
 
   counts(): Readonly<Record<string, number>> {

@@ -104,15 +104,17 @@ describe('tools of a replay', () => {
       { forgotten: 'watch' },
       { over: 'watch' },
       { settled: { id: 'c1', name: 'pay' }, outcome: { response: {} } },
+      { late: { id: 'c2', name: 'pay' }, outcome: { response: {} } },
       { wants: 'transfer' },
       { wants: 'hangUp' },
     ].map((content) => tools.say(toolLine(content)));
-    expect(said).toEqual([true, true, true, true, true, true]);
+    expect(said).toEqual(Array(7).fill(true));
     expect(notes).toEqual([
       'update news',
       'forget watch',
       'ended watch false',
       'settled c1',
+      'late c2',
       'transfer',
       'hangUp',
     ]);

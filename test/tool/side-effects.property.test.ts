@@ -137,7 +137,6 @@ class World {
         claim: (claim) => alive(() => ledger.claim(claim)),
         settle: (app, key, response) => alive(() => ledger.settle(app, key, response)),
         release: (app, key) => alive(() => ledger.release(app, key)),
-        listLedger: () => ledger.listLedger(),
       },
       clock: this.clock,
       log: silentLog,

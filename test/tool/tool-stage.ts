@@ -331,13 +331,15 @@ function storeOf({ ledger, store, readState }: StoreParts): ToolStore {
     claim: (claim) => ledger.claim(claim),
     settle: (appName, key, response) => ledger.settle(appName, key, response),
     release: (appName, key) => ledger.release(appName, key),
-    listLedger: () => ledger.listLedger(),
     addPendingCall: (call) => store.addPendingCall(call),
     listPendingCalls: () => store.listPendingCalls(),
     findPendingCall: () => store.findPendingCall(),
     decidePendingCall: (id, decision) => store.decidePendingCall(id, decision),
     settlePendingCall: (id) => store.settlePendingCall(id),
     listDecidedCalls: () => store.listDecidedCalls(),
+    handOverPendingCall: (id) => store.handOverPendingCall(id),
+    keepPendingCalls: (ids) => store.keepPendingCalls(ids),
+    listLostCalls: () => store.listLostCalls(),
   };
 }
 
