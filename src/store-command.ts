@@ -10,7 +10,6 @@ import { config as loadDotenv } from 'dotenv';
 import { systemClock } from './clock.js';
 import { readConfig } from './config.js';
 import { ConfigError, errorText, StoreError } from './errors.js';
-import type { JsonObject } from './event/event.js';
 import { silentLog } from './observe/log.js';
 import { openStore } from './store/open-store.js';
 import { prune } from './store/retention.js';
@@ -165,14 +164,14 @@ async function close(store: Store, args: Arguments): Promise<void> {
   print(isSettled ? 'settled' : 'released');
 }
 
-function jsonObject(text: string): JsonObject {
+function jsonObject(text: string): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     value = undefined;
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Readonly<Record<string, unknown>>;
   throw new CommandError(EXIT.usage, '--response must be a JSON object');
 }
 

@@ -102,12 +102,12 @@ function closings(rig: ContractRig): void {
     const store = await rig.withSession(KEY);
     const servers = [store, await rig.open()];
     await store.claim(claimOf('k'));
-    const outcomes = await Promise.all(
+    const closed = await Promise.all(
       Array.from({ length: 12 }, (_, at) =>
         servers[at % 2]!.closeEntry(at % 3 === 0 ? because : { ...because, response: { at } }),
       ),
     );
-    expect(outcomes.filter((outcome) => outcome === 'closed')).toHaveLength(1);
+    expect(closed.filter((outcome) => outcome === 'closed')).toHaveLength(1);
     expect((await store.listClosings()).items).toHaveLength(1);
   });
 
