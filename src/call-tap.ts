@@ -38,6 +38,8 @@ export interface CallToolTap {
   recalled(text: string | undefined): void;
   outcome(id: string, outcome: object): void;
   settled(call: { readonly id: string; readonly name: string }, outcome: object): void;
+  /** What became after all of a call that was told as given up. */
+  late(call: { readonly id: string; readonly name: string }, outcome: object): void;
   update(update: object): void;
   /** The update of a tool that was stopped: it is not told any more. */
   forgotten(replaces: string): void;

@@ -4,7 +4,7 @@
  */
 import type { Agent } from './agent/agent.js';
 import type { AgentCatalog } from './agent/agent-catalog.js';
-import type { Clock } from './clock.js';
+import type { Clock, Timer } from './clock.js';
 import { errorText } from './errors.js';
 import type { Event } from './event/event.js';
 import { RunEvents } from './event/run-events.js';
@@ -12,8 +12,10 @@ import type { Log } from './observe/log.js';
 import type { EventWriter } from './store/event-writer.js';
 import type { Store } from './store/store.js';
 import { END_CALL, STOP_STREAMING } from './tool/built-in-tools.js';
+import type { PendingDesk } from './tool/pending-desk.js';
 import { runInWorker } from './tool/run-in-worker.js';
 import { type RunRef, ToolRuns, type ToolRunsOptions } from './tool/tool-runs.js';
+import { WORK_KEPT_EVERY_MS } from './tool-limits.js';
 import { WorkerTools } from './tool/worker-tools.js';
 
 export interface ServerToolsOptions {
@@ -26,6 +28,9 @@ export interface ServerToolsOptions {
 export interface ServerTools {
   readonly runs: ToolRuns;
   counts(): Readonly<Record<string, number>>;
+  /** Carries out what was decided and not done when the server last stopped, says what it left open, and from then on tells as lost
+   * what a server that is gone was working at. Resolves when that has begun. Never rejects. */
+  resume(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -40,17 +45,72 @@ export function createServerTools({ agents, keeping, clock, log }: ServerToolsOp
     clock,
     log,
   });
+  const tending = new Tending(runs.desk, { clock, log });
   return {
     runs,
     counts() {
       const { workers: threads, running, waiting } = workers.counts();
       return { ...runs.counts(), workers: threads, workerRuns: running, waitingForWorkers: waiting };
     },
+    async resume() {
+      await runs.desk.resume().catch((error: unknown) => {
+        log.error({ cause: errorText(error) }, 'decisions that wait could not be read');
+      });
+      if (keeping === undefined) return;
+      await tellOpenEntries(keeping.store, log);
+      tending.begin();
+    },
     async close() {
+      tending.end();
       await runs.idle();
       await workers.close();
     },
   };
+}
+
+/** The desk is tended as long as the server lives. */
+class Tending {
+  readonly #desk: Pick<PendingDesk, 'tend'>;
+  readonly #options: Pick<ServerToolsOptions, 'clock' | 'log'>;
+  #timer: Timer | undefined;
+  #isOver = false;
+
+  constructor(desk: Pick<PendingDesk, 'tend'>, options: Pick<ServerToolsOptions, 'clock' | 'log'>) {
+    this.#desk = desk;
+    this.#options = options;
+  }
+
+  begin(): void {
+    const { clock, log } = this.#options;
+    void this.#desk
+      .tend()
+      .catch((error: unknown) => {
+        log.error({ cause: errorText(error) }, 'the store could not be told what is being worked at');
+      })
+      .then(() => {
+        if (!this.#isOver) this.#timer = clock.setTimer(WORK_KEPT_EVERY_MS, () => this.begin());
+      });
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#timer?.cancel();
+  }
+}
+
+/** What a crash has left open somebody has to look into; what another server is doing right now is among it. */
+async function tellOpenEntries(store: Pick<Store, 'listLedger'>, log: Log): Promise<void> {
+  try {
+    const { items, next } = await store.listLedger({ state: 'open' });
+    if (items.length === 0) return;
+    const open = next === undefined ? items.length : `more than ${items.length}`;
+    log.warn(
+      { open },
+      'entries of the ledger are open: whether it was done is not known, and a person has to look',
+    );
+  } catch (error) {
+    log.error({ cause: errorText(error) }, 'the ledger could not be asked for open entries');
+  }
 }
 
 /** The names that calls can go by, for the metric: of every agent, and those of the server. */
@@ -84,8 +144,8 @@ function lateTellers(
     await Promise.all(stored);
   };
   return {
-    tellLate: (call, response, actions) =>
-      tell(call, (events) => events.responded([response], { actions, eventId: call.id })),
+    tellLate: (run, { response, actions, eventId }) =>
+      tell(run, (events) => events.responded([response], { actions, eventId })),
     tellChanged: (run, actions) => tell(run, (events) => events.changed(actions)),
   };
 }

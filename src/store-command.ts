@@ -21,6 +21,8 @@ const HELP = `Stored conversations.
   npm run store -- prune DAYS                   delete sessions without activity for so many days
   npm run --silent store -- export [--app NAME] [--user USER]   write sessions as JSON lines
   npm run store -- import FILE                  read them back; sessions that are there stay as they are
+  npm run store -- settle KEY --app NAME --reason TEXT --response JSON [--by NAME]   an open ledger entry was done
+  npm run store -- release KEY --app NAME --reason TEXT [--by NAME]    it was certainly not done
 
 USER is a caller's number, such as +15550100001, or a user id of the text modes.
 `;
@@ -61,6 +63,9 @@ interface Arguments {
   readonly subject: string | undefined;
   readonly app: string | undefined;
   readonly user: string | undefined;
+  readonly reason: string | undefined;
+  readonly response: string | undefined;
+  readonly by: string | undefined;
 }
 
 function readArguments(args: readonly string[]): Arguments | 'help' {
@@ -71,12 +76,16 @@ function readArguments(args: readonly string[]): Arguments | 'help' {
       options: {
         app: { type: 'string' },
         user: { type: 'string' },
+        reason: { type: 'string' },
+        response: { type: 'string' },
+        by: { type: 'string' },
         help: { type: 'boolean', default: false },
       },
     });
     const [command, subject] = positionals;
     if (values.help || command === undefined || command === 'help') return 'help';
-    return { command, subject, app: values.app, user: values.user };
+    const { app, user, reason, response, by } = values;
+    return { command, subject, app, user, reason, response, by };
   } catch (error) {
     throw new CommandError(EXIT.usage, `${errorText(error)} (--help tells the commands)`);
   }
@@ -135,8 +144,44 @@ async function* linesOf(path: string): AsyncGenerator<string> {
   });
 }
 
-async function run(store: Store, { command, subject, app, user }: Arguments): Promise<void> {
+/** Of what a person has found out about an open entry of the ledger. */
+async function close(store: Store, args: Arguments): Promise<void> {
+  const { command, subject, app, reason, response, by } = args;
+  const isSettled = command === 'settle';
+  if (!isSettled && response !== undefined)
+    throw new CommandError(EXIT.usage, '--response belongs to settle: what was not done has no answer');
+  const outcome = await store.closeEntry({
+    key: required(subject, 'a key of the ledger'),
+    appName: required(app, 'its app with --app'),
+    reason: required(reason, 'the reason with --reason'),
+    ...(by !== undefined && { by }),
+    ...(isSettled && {
+      response: jsonObject(required(response, 'what repeats are answered with --response')),
+    }),
+  });
+  if (outcome === 'unknown') throw new CommandError(EXIT.data, 'there is no such entry in the ledger');
+  if (outcome === 'notOpen') throw new CommandError(EXIT.data, 'the entry is not open: it is done already');
+  print(isSettled ? 'settled' : 'released');
+}
+
+function jsonObject(text: string): Readonly<Record<string, unknown>> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = undefined;
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Readonly<Record<string, unknown>>;
+  throw new CommandError(EXIT.usage, '--response must be a JSON object');
+}
+
+async function run(store: Store, args: Arguments): Promise<void> {
+  const { command, subject, app, user } = args;
   switch (command) {
+    case 'settle':
+    case 'release':
+      return close(store, args);
     case 'forget':
       printCounts(
         await store.deleteUser(app === undefined ? 'all' : { appName: app }, required(subject, 'a user')),

@@ -13,7 +13,7 @@ import { loadPrompts } from './call/prompts.js';
 import { type Clock, within } from './clock.js';
 import type { Config } from './config.js';
 import { OpenResponses } from './console/open-responses.js';
-import { createErrorHandler, createOperationsApi } from './console/operations-api.js';
+import { createErrorHandler, createOperationsApi, type OperationsOptions } from './console/operations-api.js';
 import type { RunDoor } from './console/run-api.js';
 import { createUpgradeDoor } from './console/upgrade-door.js';
 import { errorText } from './errors.js';
@@ -84,7 +84,8 @@ export interface Switchboard {
   readonly calls: CallRegistry;
   /** Takes no new calls, conversations and text runs, and resolves when those that go on are over, or were cut after DRAIN_MAX_MS. */
   drain(): Promise<void>;
-  /** Carries out what was decided and not done when the server last stopped; resolves when that has begun. */
+  /** Carries out what was decided and not done when the server last stopped, and sees to what it left unfinished; resolves when that
+   * has begun. */
   resume(): Promise<void>;
   /** Cuts whatever is left, tells those who watch once it is stored, and closes everything. */
   close(): Promise<void>;
@@ -116,6 +117,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     media,
     live,
     store: keeping && deletableStore(keeping.store, calls, runs),
+    isBeingDone: (appName, key) => tools.runs.isBeingDone(appName, key),
     decide: keeping && ((id, decision) => tools.runs.desk.decide(id, decision)),
     runs: {
       start: textRuns && ((request, signal) => textRuns.start(request, signal)),
@@ -132,10 +134,7 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
   return {
     http,
     calls,
-    resume: () =>
-      tools.runs.desk.resume().catch((error: unknown) => {
-        log.error({ cause: errorText(error) }, 'decisions that wait could not be read');
-      }),
+    resume: () => tools.resume(),
     async drain() {
       await Promise.all([calls.drain(), textRuns?.drain()]);
     },
@@ -302,11 +301,12 @@ interface HttpParts extends DoorParts {
   readonly live: LiveDoor;
   readonly store: Store | undefined;
   readonly decide: PendingCalls['decidePendingCall'] | undefined;
+  readonly isBeingDone: OperationsOptions['isBeingDone'];
   readonly runs: RunDoor;
 }
 
 function createHttpServer(config: Config, parts: HttpParts): Server {
-  const { clock, log, metrics, calls, media, live, store, decide, runs } = parts;
+  const { clock, log, metrics, calls, media, live, store, decide, isBeingDone, runs } = parts;
   // What TwiML takes to load and compile would otherwise be the first caller's wait.
   renderVoiceAnswer({ kind: 'stream', token: 'warm-up' }, 'https://localhost');
   const app = express();
@@ -333,6 +333,7 @@ function createHttpServer(config: Config, parts: HttpParts): Server {
       runs,
       store,
       decide,
+      isBeingDone,
       clock,
       log,
     }),

@@ -112,6 +112,16 @@ export const SIDE_EFFECT_KEY_MAX_CHARS = 500;
 export const LEDGER_SETTLE_TRIES = 5;
 export const LEDGER_SETTLE_PAUSE_MS = 500;
 
+/** Why a person closed an open entry: a sentence and a reference of the provider's. */
+export const LEDGER_REASON_MAX_CHARS = 1_000;
+
+/** A server says so often which handlers of slow work are at work on it; one that has not for the longer time is gone, and its work
+ * told as lost. Above any stop of a process that lives, and what the clocks of two servers may differ by. */
+export const WORK_KEPT_EVERY_MS = 10_000;
+export const WORK_LOST_MS = 45_000;
+/** Told to the store at once, which takes a bounded number of values in a statement. */
+export const WORK_KEPT_AT_ONCE = 500;
+
 /** Keys of what all tools of a run share. */
 export const SHARED_KEY_MAX_BYTES = 256;
 export const SHARED_KEYS_MAX = 1_024;
@@ -188,6 +198,7 @@ export const LEDGER_PAGE_MAX = 200;
 
 assert(TOOL_CALLS_OPEN_MAX < TOOL_CALLS_PER_MESSAGE_MAX, 'a message may bring all calls that may be open');
 assert(TOOL_CALLS_PER_MESSAGE_MAX < TOOL_CALL_IDS_MAX, 'a message does not make the ids before it forgotten');
+assert(3 * WORK_KEPT_EVERY_MS < WORK_LOST_MS, 'work is not lost because its server missed a beat');
 assert(GUARD_TIMEOUT_MS < TOOL_TIMEOUT_MS, 'a guard decides before a handler gives up');
 assert(PERMIT_KEPT_MAX_MS < TOOL_TIMEOUT_MS, 'a permit is free again before who waits for it gives up');
 assert(TOOL_WORKER_TAKE_MAX_MS < TOOL_TIMEOUT_MS, 'a held worker is replaced before its next call gives up');

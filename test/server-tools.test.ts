@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../src/clock.js';
+import { type Clock, systemClock } from '../src/clock.js';
 import { functionResponses } from '../src/event/event.js';
 import { defineTool } from '../src/index.js';
 import { silentLog } from '../src/observe/log.js';
@@ -16,6 +16,7 @@ import type { Store } from '../src/store/store.js';
 import { desk } from './support/probe-agents.js';
 import { catalogOf } from './support/stage.js';
 import { waitUntil } from './support/wait-until.js';
+import { RecordingLog } from './telephony/recording-log.js';
 
 const SESSION = { appName: 'desk', userId: '+12025550111', id: 'CA1' };
 const never = new Promise<never>(() => {});
@@ -118,5 +119,67 @@ describe('an approved deed that the ledger guards, and a process that dies', () 
     await Promise.all(both.map((one) => one.idle()));
     expect(await told()).toHaveLength(1);
     expect(runs).toBe(0);
+  });
+});
+
+describe('a server that starts over what another one has left', () => {
+  /** Sees the store a minute later. */
+  async function nextServer() {
+    const clock: Clock = { ...systemClock, wallMs: () => systemClock.wallMs() + 60_000 };
+    const kept = await openStore(`sqlite:${join(folder, 'late.db')}`, { clock, log: silentLog });
+    const log = new RecordingLog();
+    const writer = new EventWriter({ store: kept, clock, log });
+    const agent = desk({ tools: [] });
+    const tools = createServerTools({
+      agents: catalogOf(agent, [agent]),
+      keeping: { store: kept, writer },
+      clock,
+      log,
+    });
+    await tools.resume();
+    return {
+      log,
+      async close() {
+        await tools.close();
+        await writer.close();
+        await kept.close();
+      },
+    };
+  }
+
+  it('tells slow work as lost that nobody is at any more, once, and lists it no longer', async () => {
+    await store.settlePendingCall('p1');
+    await store.addPendingCall({
+      id: 'p2',
+      session: SESSION,
+      callSid: 'CA1',
+      invocationId: 'i1',
+      callId: 'c2',
+      tool: 'search',
+      args: {},
+      kind: 'longRunning',
+      guards: [],
+      requestedAtMs: 1,
+      isWorking: true,
+    });
+    for (let at = 0; at < 2; at += 1) {
+      const next = await nextServer();
+      await waitUntil('it is told', async () => (await told()).length > 0);
+      await next.close();
+    }
+    expect(await told()).toEqual([{ error: expect.stringMatching(/^search was lost.*not known/) as string }]);
+    expect((await store.listPendingCalls()).items).toEqual([]);
+    expect(await store.decidePendingCall('p2', { decision: 'approve' })).toEqual({ kind: 'repeat' });
+  });
+
+  it('says how many entries of the ledger are open', async () => {
+    const lines = async () => {
+      const next = await nextServer();
+      await next.close();
+      return next.log.lines.filter(({ fields }) => 'open' in fields);
+    };
+    expect(await lines()).toEqual([]);
+    await store.claim({ session: SESSION, key: 'k', tool: 'pay', callId: 'c1', guards: [] });
+    expect(await lines()).toMatchObject([{ level: 'warn', fields: { open: 1 } }]);
   });
 });

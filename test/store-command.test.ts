@@ -124,7 +124,46 @@ describe('the command for stored conversations', () => {
     expect((await run(['prune', '0.37'])).output).toMatch('deleted: 0 sessions');
   });
 
+  it('closes open entries of the ledger, once, and keeps why', async () => {
+    const store = await openStore(FULL, { clock: systemClock, log: silentLog });
+    const session = { appName: 'support', userId: 'bob', id: 's1' };
+    for (const key of ['k1', 'k2'])
+      await store.claim({ session, key, tool: 'pay', callId: 'c1', guards: [] });
+    const why = ['--app', 'support', '--reason', 'the bank says so', '--by', 'Grace'];
+    const settle = ['settle', 'k1', ...why, '--response', '{"refund_id":"R-1"}'];
+    expect((await run(settle)).output).toBe('settled\n');
+    expect((await run(['release', 'k2', ...why])).output).toBe('released\n');
+    for (const [again, told] of [
+      [settle, 'not open'],
+      [['release', 'k2', ...why], 'no such entry'],
+    ] as const)
+      expect(await run(again)).toMatchObject({ code: 65, errors: expect.stringContaining(told) as string });
+    expect((await store.listLedger({})).items).toMatchObject([
+      { key: 'k1', state: 'done', response: { refund_id: 'R-1' } },
+    ]);
+    expect((await store.listClosings()).items).toMatchObject([
+      { key: 'k1', action: 'settle', reason: 'the bank says so', by: 'Grace' },
+      { key: 'k2', action: 'release' },
+    ]);
+    await store.close();
+  });
+
   it.each([
+    ['no reason', 64, ['release', 'k', '--app', 'support'], /name the reason/u],
+    ['no app', 64, ['release', 'k', '--reason', 'x'], /name its app/u],
+    ['no answer', 64, ['settle', 'k', '--app', 'support', '--reason', 'x'], /--response/u],
+    [
+      'an answer that is none',
+      64,
+      ['settle', 'k', '--app', 'support', '--reason', 'x', '--response', '[]'],
+      /must be a JSON object/u,
+    ],
+    [
+      'an answer of what was not done',
+      64,
+      ['release', 'k', '--app', 'support', '--reason', 'x', '--response', '{}'],
+      /belongs to settle/u,
+    ],
     [
       'a missing file',
       66,

@@ -56,12 +56,14 @@ async function listApprovals(
   if (page === undefined) return;
   const { items, next } = await store.listPendingCalls(page);
   response.json({
-    approvals: items.map(({ id, callSid, session, tool, args, requestedAtMs }) => ({
+    approvals: items.map(({ id, callSid, session, tool, args, kind, isWorking, requestedAtMs }) => ({
       id,
       callSid,
       sessionId: session.id,
       tool,
       args,
+      kind,
+      waitsFor: isWorking === true ? 'handler' : 'decision',
       requestedAt: new Date(requestedAtMs).toISOString(),
     })),
     ...(next !== undefined && { next }),
@@ -82,11 +84,15 @@ async function decideApproval(
   }
   const outcome = await decide(id, read.data);
   if (outcome.kind === 'unknown') notFound(response, 'approval');
+  else if (outcome.kind === 'working') response.status(409).json({ error: AT_WORK });
   else {
     const decision = outcome.kind === 'decided' ? outcome.call.decision : outcome.decision;
     response.json({ id, decision: decision ?? null });
   }
 }
+
+const AT_WORK =
+  'its handler is still at work: there is nothing to approve or deny until it has ended or leaves the work to somebody else';
 
 function faultOf({ issues: [issue] }: z.ZodError): string {
   if (issue?.code === 'unrecognized_keys') return `${issue.keys.join(', ')}: only decision and by are known`;

@@ -30,6 +30,8 @@ export interface OperationsOptions {
   readonly store: Store | undefined;
   /** Decides about a call that waits, and carries the decision out; absent where nothing is kept. */
   readonly decide: PendingCalls['decidePendingCall'] | undefined;
+  /** What the ledger guards is being done on this server. */
+  readonly isBeingDone: (appName: string, key: string) => boolean;
   readonly clock: Pick<Clock, 'wallMs'>;
   readonly log: Log;
 }
@@ -78,7 +80,7 @@ export function createOperationsApi(options: OperationsOptions): Router {
   addRunRoutes(api, options);
   if (store !== undefined) {
     addSessionRoutes(api, { store, clock, log });
-    addLedgerRoutes(api, { store, log });
+    addLedgerRoutes(api, { store, isBeingDone: options.isBeingDone, log });
   }
   if (options.debug) {
     api.get('/debug/runs', (_request, response) => {

@@ -17,6 +17,7 @@ import {
   RunStream,
   type StreamOutcome,
   type TokenUse,
+  type WithdrawnCall,
 } from './run-stream.js';
 import { newId } from '../ids.js';
 
@@ -41,6 +42,8 @@ export interface RespondedOptions {
   readonly actions?: EventActions;
   /** Another response of the same calls follows. */
   readonly isPending?: boolean;
+  /** The calls were told before as given up: this is what has become of them after all. */
+  readonly isLate?: boolean;
   /** Where the event must have this id, so that it is told once. */
   readonly eventId?: string | undefined;
 }
@@ -105,7 +108,7 @@ export class RunEvents {
 
   responded(
     functionResponses: readonly FunctionResponse[],
-    { actions = NO_ACTIONS, isPending = false, eventId }: RespondedOptions = {},
+    { actions = NO_ACTIONS, isPending = false, isLate = false, eventId }: RespondedOptions = {},
   ): void {
     const parts = functionResponses.map((functionResponse) => ({ functionResponse }));
     const longRunningToolIds = isPending ? functionResponses.flatMap(({ id }) => id ?? []) : [];
@@ -116,12 +119,12 @@ export class RunEvents {
       ...(longRunningToolIds.length > 0 && { longRunningToolIds }),
       ...(eventId !== undefined && { id: eventId }),
     });
-    this.stream.emit({ type: 'event', event });
+    this.stream.emit({ type: 'event', event, ...(isLate && { isLate }) });
   }
 
   /** The model took calls back: they are not answered. */
-  withdrawn(calls: readonly { readonly id: string; readonly name: string }[]): void {
-    this.stream.emit({ type: 'withdrawn', calls: calls.map(({ id, name }) => ({ id, name })) });
+  withdrawn(calls: readonly WithdrawnCall[]): void {
+    this.stream.emit({ type: 'withdrawn', calls });
   }
 
   /** State or artifacts changed, with nothing else to tell it. */

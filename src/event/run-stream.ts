@@ -49,21 +49,30 @@ export type RunItem =
       readonly outcome?: StreamOutcome | undefined;
     }
   /** Function calls and responses, errors, control. `endsMsg`: the open message that is over with it and was never said to
-   * its end. `fatal`: the run is over because of it. */
+   * its end. `fatal`: the run is over because of it. `isLate`: its calls were told before as given up, and are neither shown
+   * nor counted again. */
   | {
       readonly type: 'event';
       readonly event: Event;
       readonly endsMsg?: string | undefined;
       readonly fatal?: boolean | undefined;
+      readonly isLate?: boolean | undefined;
     }
   /** The model took function calls back; what they came to is told as an event when it is known. */
-  | { readonly type: 'withdrawn'; readonly calls: readonly { readonly id: string; readonly name: string }[] }
+  | { readonly type: 'withdrawn'; readonly calls: readonly WithdrawnCall[] }
   /** A model says what it has used: counted, and neither stored nor shown. */
   | { readonly type: 'used'; readonly usage: TokenUse }
   /** Input is taken from now on. */
   | { readonly type: 'ready' }
   /** The last item; `outcome` of the answer that was asked for. */
   | { readonly type: 'over'; readonly outcome?: StreamOutcome | undefined };
+
+export interface WithdrawnCall {
+  readonly id: string;
+  readonly name: string;
+  /** It was told already what it has come to, and not yet to the model. */
+  readonly hasResult: boolean;
+}
 
 export type Role = 'user' | 'model';
 export type RunListener = (item: RunItem) => void;

@@ -55,12 +55,13 @@ export class ReplayedTools {
       takeActions: (call) => work.takeActions(call),
       leave: () => work.leave(),
       tellLate: (actions) => work.tellLate(actions),
+      tellLateResult: (call, outcome) => work.tellLateResult(call, outcome),
       close: () => work.close(),
     };
   }
 
   /** A line of the fixture; false if nobody waits for it. */
-  say({ recalled, call, settled, outcome, update, forgotten, over, ends, wants }: ToolLine): boolean {
+  say({ recalled, call, settled, late, outcome, update, forgotten, over, ends, wants }: ToolLine): boolean {
     this.#onActivity();
     if (recalled !== undefined) {
       const tell = this.#recalled;
@@ -74,6 +75,7 @@ export class ReplayedTools {
     else if (ends === true) this.#listener?.ends();
     else if (update !== undefined) this.#listener?.update(withoutUndefined(update));
     else if (settled !== undefined && outcome !== undefined) this.#listener?.settled(settled, outcome);
+    else if (late !== undefined && outcome !== undefined) this.#listener?.late(late, outcome);
     else if (call !== undefined && outcome !== undefined) {
       const tell = this.#waiting.get(call);
       this.#waiting.delete(call);

@@ -39,7 +39,7 @@ export class RunHappenings {
         return [sealed(item)];
       case 'event':
         if (item.endsMsg === this.#openMsg) this.#openMsg = undefined;
-        return this.#ofEvent(item);
+        return item.isLate === true ? [] : this.#ofEvent(item);
       case 'withdrawn':
         return this.#withdrawn(item.calls);
       case 'ready':
@@ -52,8 +52,8 @@ export class RunHappenings {
   }
 
   #withdrawn(calls: Extract<RunItem, { type: 'withdrawn' }>['calls']): Happening[] {
-    return calls.map(({ id: callId, name }) => {
-      this.#cancelled.add(callId);
+    return calls.map(({ id: callId, name, hasResult }) => {
+      if (!hasResult) this.#cancelled.add(callId);
       return { kind: 'tool', msg: this.#agentMsg, callId, name, state: 'cancelled' };
     });
   }

@@ -38,11 +38,13 @@ export class RunMetrics {
       case 'delta':
         return item.role === 'model' ? this.#onDelta(item.msg) : undefined;
       case 'event':
-        return this.#onEvent(item.event);
+        return item.isLate === true ? undefined : this.#onEvent(item.event);
       case 'used':
         return this.#onUsed(item.usage);
       case 'withdrawn':
-        for (const { id, name } of item.calls) {
+        for (const { id, name, hasResult } of item.calls) {
+          // Counted by what it came to.
+          if (hasResult) continue;
           this.#cancelled.add(id);
           this.#options.observer.onToolCall(name, 'cancelled');
         }

@@ -75,11 +75,16 @@ export async function claimEntry(trx: Connection, row: LedgerTable): Promise<Cla
   if (amount !== undefined) await lockAccount(trx, appName, amount.account);
   const known = await trx
     .selectFrom('ledger')
-    .select(['state', 'response', 'claimed_at_ms'])
+    .selectAll()
     .where('app_name', '=', appName)
     .where('key', '=', row.key)
     .executeTakeFirst();
-  if (known?.state === 'done') return { kind: 'done', response: readJson(known.response) };
+  if (known?.state === 'done') {
+    const then = amountOf(known);
+    const isSameCall = known.call_id === row.call_id && known.session_id === id;
+    const response = readJson(known.response);
+    return { kind: 'done', response, isSameCall, ...(then !== undefined && { amount: then }) };
+  }
   if (known !== undefined) return { kind: 'open', sinceMs: known.claimed_at_ms };
   const why = amount && (await refusalOf(trx, appName, amount));
   if (why !== undefined) return { kind: 'refused', why };
@@ -258,7 +263,13 @@ function entryOf(row: LedgerTable): LedgerEntry {
   };
 }
 
-function amountOf({ account, amount_minor, currency, limit_minor }: LedgerTable): LedgerAmount | undefined {
+/** Of an entry, or of the audit of one. */
+export function amountOf({
+  account,
+  amount_minor,
+  currency,
+  limit_minor,
+}: Pick<LedgerTable, 'account' | 'amount_minor' | 'currency' | 'limit_minor'>): LedgerAmount | undefined {
   if (account === null || amount_minor === null || currency === null || limit_minor === null)
     return undefined;
   return { account, amountMinor: amount_minor, currency, limitMinor: limit_minor };

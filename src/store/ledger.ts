@@ -34,8 +34,13 @@ export interface LedgerClaim {
 export type ClaimOutcome =
   /** Go on: it is now open, in this name. */
   | { readonly kind: 'claimed' }
-  /** It was done before: `response` is what was answered then. */
-  | { readonly kind: 'done'; readonly response: JsonObject }
+  /** It was done before, with this amount: `response` is what was answered then. `isSameCall`: by the very call that asks now. */
+  | {
+      readonly kind: 'done';
+      readonly response: JsonObject;
+      readonly amount?: LedgerAmount;
+      readonly isSameCall: boolean;
+    }
   /** Somebody claimed it and has not settled it: it may have been done. */
   | { readonly kind: 'open'; readonly sinceMs: number }
   /** The account's sum would exceed its limit, or has another currency or limit than before. */
@@ -64,6 +69,36 @@ export interface LedgerFilter {
   readonly state?: 'open' | 'done';
 }
 
+/** What a person found out about an open entry, and says. */
+export interface LedgerClosing {
+  readonly appName: string;
+  readonly key: string;
+  /** Of a deed that was done: a repeat is answered with it. Without one it was certainly not done, and may be asked for again. */
+  readonly response?: JsonObject;
+  /** 1 to LEDGER_REASON_MAX_CHARS characters. */
+  readonly reason: string;
+  /** A name, as far as whoever closes it says. */
+  readonly by?: string;
+}
+
+/** `notOpen`: it is done already. */
+export type CloseOutcome = 'closed' | 'unknown' | 'notOpen';
+
+/** The audit of one that was closed; the entry itself may be gone. */
+export interface LedgerClosingEntry {
+  readonly id: string;
+  readonly appName: string;
+  readonly key: string;
+  readonly action: 'settle' | 'release';
+  readonly tool: string;
+  readonly callId: string;
+  readonly amount?: LedgerAmount;
+  readonly claimedAtMs: number;
+  readonly by?: string;
+  readonly reason: string;
+  readonly closedAtMs: number;
+}
+
 /** Each method rejects with a StoreError; where one rejects, nothing is known and the deed must not be done. */
 export interface Ledger {
   /** One transaction: two that claim the same key, or the same account, wait for each other, on one server or on two. */
@@ -72,6 +107,13 @@ export interface Ledger {
   settle(appName: string, key: string, response: JsonObject): Promise<boolean>;
   /** Certainly not done: it may be claimed again. False: it was not open. */
   release(appName: string, key: string): Promise<boolean>;
+  /** Settles or releases an open entry in a person's name, in one transaction with the audit: of two who close it one does. */
+  closeEntry(closing: LedgerClosing): Promise<CloseOutcome>;
+  /** By the cursor of the last one, oldest first. */
+  listClosings(page?: PageRequest<string>): Promise<Page<LedgerClosingEntry, string>>;
   /** By the cursor of the last entry, oldest first; of one account, or all. */
   listLedger(filter: LedgerFilter, page?: PageRequest<string>): Promise<Page<LedgerEntry, string>>;
 }
+
+/** What tools need of it. */
+export type DeedLedger = Pick<Ledger, 'claim' | 'settle' | 'release'>;

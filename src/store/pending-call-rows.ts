@@ -46,6 +46,7 @@ export function pendingRow(call: PendingCall): PendingCallTable {
     decided_by: null,
     decided_at_ms: null,
     settled_at_ms: null,
+    working_at_ms: call.isWorking === true ? Math.floor(requestedAtMs) : null,
     bytes: Buffer.byteLength(args) + Buffer.byteLength(guards),
   };
 }
@@ -68,7 +69,7 @@ export async function insertPendingCall(
     throw new StoreError('store_refused', `a session has at most ${PENDING_CALLS_MAX} calls that wait`);
   const added = await trx
     .insertInto('pending_call')
-    .values(row)
+    .values({ ...row, ...(row.working_at_ms !== null && { working_at_ms: nowMs }) })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .returning('id')
     .executeTakeFirst();
@@ -135,13 +136,42 @@ export async function decideCall(
     .where('id', '=', id)
     .where('decision', 'is', null)
     .where('settled_at_ms', 'is', null)
+    .where('working_at_ms', 'is', null)
     .returningAll()
     .executeTakeFirst();
   if (row !== undefined)
     return { kind: 'decided', call: { ...callOf(row), decision, by, decidedAtMs: nowMs } };
   const known = await findCall(trx, id);
   if (known === undefined) return { kind: 'unknown' };
+  if (known.decision === undefined && !known.isSettled) return { kind: 'working' };
   return { kind: 'repeat', ...(known.decision && { decision: known.decision }) };
+}
+
+export async function handOverCall(trx: Connection, id: string): Promise<void> {
+  await trx.updateTable('pending_call').set({ working_at_ms: null }).where('id', '=', id).execute();
+}
+
+export async function keepCalls(trx: Connection, ids: readonly string[], nowMs: number): Promise<void> {
+  if (ids.length === 0) return;
+  await trx
+    .updateTable('pending_call')
+    .set({ working_at_ms: nowMs })
+    .where('id', 'in', ids)
+    .where('settled_at_ms', 'is', null)
+    .where('working_at_ms', 'is not', null)
+    .execute();
+}
+
+export async function lostCalls(connection: Connection, beforeMs: number): Promise<PendingCall[]> {
+  const rows = await connection
+    .selectFrom('pending_call')
+    .selectAll()
+    .where('settled_at_ms', 'is', null)
+    .where('working_at_ms', '<', beforeMs)
+    .orderBy('working_at_ms')
+    .limit(PENDING_PAGE_MAX)
+    .execute();
+  return rows.map(callOf);
 }
 
 /** In the order of the decisions. */
@@ -177,5 +207,6 @@ function callOf(row: PendingCallTable): PendingCall {
     kind: row.kind,
     guards: JSON.parse(row.guards) as string[],
     requestedAtMs: row.requested_at_ms,
+    ...(row.working_at_ms !== null && { isWorking: true }),
   };
 }

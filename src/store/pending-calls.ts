@@ -21,6 +21,8 @@ export interface PendingCall {
   /** Guards that let it through, for the ledger's audit. */
   readonly guards: readonly string[];
   readonly requestedAtMs: number;
+  /** Its handler is at work on some server: there is nothing to decide. */
+  readonly isWorking?: boolean;
 }
 
 export type Decision = 'approve' | 'deny';
@@ -36,6 +38,8 @@ export type DecideOutcome =
   | { readonly kind: 'unknown' }
   /** It was decided before, or settled by itself, and then has no decision: nothing changed. */
   | { readonly kind: 'repeat'; readonly decision?: Decision }
+  /** Its handler is at work: nobody can decide what it will come to, and nothing changed. */
+  | { readonly kind: 'working' }
   /** This is the decision; whoever gets this carries it out. */
   | { readonly kind: 'decided'; readonly call: DecidedCall };
 
@@ -63,4 +67,11 @@ export interface PendingCalls {
   settlePendingCall(id: string): Promise<boolean>;
   /** Decided and not settled: what a crash left behind, to be carried out when the server starts. */
   listDecidedCalls(): Promise<readonly DecidedCall[]>;
+  /** The handler has ended and left the work to somebody else: from now on it can be decided. */
+  handOverPendingCall(id: string): Promise<void>;
+  /** The handlers of these calls are still at work, now. */
+  keepPendingCalls(ids: readonly string[]): Promise<void>;
+  /** Of which nobody has said for so long that their handlers are at work, the longest silent first, PENDING_PAGE_MAX at most: their
+   * server is gone. */
+  listLostCalls(silentMs: number): Promise<readonly PendingCall[]>;
 }

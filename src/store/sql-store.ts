@@ -11,7 +11,16 @@ import { deleteOldRows, deleteOneSession, deleteUserRows } from './deletion.js';
 import { mayHaveMore, newestEvents, newestRows, readEvents, rowsAfter } from './event-reading.js';
 import { appendBatch, noSession } from './event-rows.js';
 import { prepareEvent, stateChanges, type PreparedEvent } from './prepared-event.js';
-import type { ClaimOutcome, LedgerClaim, LedgerEntry, LedgerFilter } from './ledger.js';
+import type {
+  ClaimOutcome,
+  CloseOutcome,
+  LedgerClaim,
+  LedgerClosing,
+  LedgerClosingEntry,
+  LedgerEntry,
+  LedgerFilter,
+} from './ledger.js';
+import { checkClosing, closeOpenEntry, pageOfClosings } from './ledger-closings.js';
 import {
   checkLedgerFilter,
   claimEntry,
@@ -26,7 +35,10 @@ import {
   decideCall,
   decidedCalls,
   findCall,
+  handOverCall,
   insertPendingCall,
+  keepCalls,
+  lostCalls,
   pageOfPendingCalls,
   pendingRow,
 } from './pending-call-rows.js';
@@ -242,6 +254,16 @@ export class SqlStore implements Store {
     return this.#transactions.change((trx) => releaseEntry(trx, appName, key));
   }
 
+  async closeEntry(closing: LedgerClosing): Promise<CloseOutcome> {
+    checkClosing(closing);
+    return this.#transactions.change((trx) => closeOpenEntry(trx, closing, this.#nowMs()));
+  }
+
+  async listClosings(page: PageRequest<string> = {}): Promise<Page<LedgerClosingEntry, string>> {
+    checkLimit(page.limit);
+    return this.#transactions.direct((db) => pageOfClosings(db, page));
+  }
+
   async listLedger(filter: LedgerFilter, page: PageRequest<string> = {}): Promise<Page<LedgerEntry, string>> {
     checkLedgerFilter(filter);
     checkLimit(page.limit);
@@ -278,6 +300,18 @@ export class SqlStore implements Store {
 
   listDecidedCalls(): Promise<readonly DecidedCall[]> {
     return this.#transactions.direct(decidedCalls);
+  }
+
+  handOverPendingCall(id: string): Promise<void> {
+    return this.#transactions.change((trx) => handOverCall(trx, id));
+  }
+
+  keepPendingCalls(ids: readonly string[]): Promise<void> {
+    return this.#transactions.change((trx) => keepCalls(trx, ids, this.#nowMs()));
+  }
+
+  listLostCalls(silentMs: number): Promise<readonly PendingCall[]> {
+    return this.#transactions.direct((db) => lostCalls(db, this.#nowMs() - silentMs));
   }
 
   async remember(owner: MemoryOwner, entity: string, facts: readonly string[]): Promise<number> {

@@ -52,8 +52,28 @@ export interface PendingCallTable {
   decided_by: string | null;
   decided_at_ms: number | null;
   settled_at_ms: number | null;
+  /** When a server last said that the handler is at work; null where nothing is. */
+  working_at_ms: number | null;
   /** Of the JSON in this row. */
   bytes: number;
+}
+
+/** What a person said of an entry that was open: kept for good, though a released entry is gone. Without names of callers. */
+export interface LedgerClosingTable {
+  id: string;
+  app_name: string;
+  key: string;
+  action: 'settle' | 'release';
+  tool: string;
+  call_id: string;
+  account: string | null;
+  amount_minor: number | null;
+  currency: string | null;
+  limit_minor: number | null;
+  claimed_at_ms: number;
+  closed_by: string | null;
+  reason: string;
+  closed_at_ms: number;
 }
 
 export interface MemoryTable {
@@ -76,6 +96,7 @@ export interface MemoryTable {
 export interface ToolTables {
   ledger: LedgerTable;
   ledger_account: LedgerAccountTable;
+  ledger_closing: LedgerClosingTable;
   pending_call: PendingCallTable;
   memory: MemoryTable;
 }
@@ -86,6 +107,8 @@ export function toolMigrations(text: RawBuilder<unknown>): Record<string, Migrat
     '0004-ledger': { up: (db: Kysely<unknown>) => createLedger(db, text) },
     '0005-pending-calls': { up: (db: Kysely<unknown>) => createPendingCalls(db, text) },
     '0006-memory': { up: (db: Kysely<unknown>) => createMemory(db, text) },
+    '0007-working-calls': { up: addWorkingCalls },
+    '0008-ledger-closings': { up: (db: Kysely<unknown>) => createLedgerClosings(db, text) },
   };
 }
 
@@ -164,6 +187,43 @@ async function createPendingCalls(db: Kysely<unknown>, text: RawBuilder<unknown>
     .on('pending_call')
     .columns(['requested_at_ms', 'id'])
     .where(sql.ref('settled_at_ms'), 'is', null)
+    .execute();
+}
+
+/** Of calls that were kept before this nobody knows, and they wait for a decision as they did. */
+async function addWorkingCalls(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('pending_call').addColumn('working_at_ms', 'bigint').execute();
+  await db.schema
+    .createIndex('pending_call_by_work')
+    .on('pending_call')
+    .column('working_at_ms')
+    .where(sql.ref('settled_at_ms'), 'is', null)
+    .execute();
+}
+
+async function createLedgerClosings(db: Kysely<unknown>, text: RawBuilder<unknown>): Promise<void> {
+  await db.schema
+    .createTable('ledger_closing')
+    .addColumn('id', text, (column) => column.notNull())
+    .addColumn('app_name', text, (column) => column.notNull())
+    .addColumn('key', text, (column) => column.notNull())
+    .addColumn('action', text, (column) => column.notNull())
+    .addColumn('tool', text, (column) => column.notNull())
+    .addColumn('call_id', text, (column) => column.notNull())
+    .addColumn('account', text)
+    .addColumn('amount_minor', 'bigint')
+    .addColumn('currency', text)
+    .addColumn('limit_minor', 'bigint')
+    .addColumn('claimed_at_ms', 'bigint', (column) => column.notNull())
+    .addColumn('closed_by', text)
+    .addColumn('reason', 'text', (column) => column.notNull())
+    .addColumn('closed_at_ms', 'bigint', (column) => column.notNull())
+    .addPrimaryKeyConstraint('ledger_closing_key', ['id'])
+    .execute();
+  await db.schema
+    .createIndex('ledger_closing_by_age')
+    .on('ledger_closing')
+    .columns(['closed_at_ms', 'id'])
     .execute();
 }
 

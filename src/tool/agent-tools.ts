@@ -3,24 +3,24 @@
  * returned; what comes of it later is told to the run.
  */
 import type { Agent, AgentContext } from '../agent/agent.js';
-import type { ToolContext } from '../agent/tool-context.js';
 import type { Tool } from '../agent/tool.js';
 import { type Clock, nextTurn } from '../clock.js';
 import { errorText } from '../errors.js';
 import { type EventActions, NO_ACTIONS } from '../event/event.js';
-import { ignoreRejection } from '../foreign.js';
 import { newId } from '../ids.js';
 import type { FunctionDeclaration } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
 import type { DecidedCall, PendingCall } from '../store/pending-calls.js';
 import type { SessionKey } from '../store/store.js';
+import { approvalOf, type Attempt, linked, plainOutcome } from './attempt.js';
 import { timed } from './blocking.js';
 import type { BuiltInTool } from './built-in-tools.js';
 import { hasChanges } from './changes.js';
-import { outcomeOfDecision } from './decided-call.js';
+import { type DecidedRun, outcomeOfDecision } from './decided-call.js';
 import { Guards } from './guards.js';
 import { badArguments, Handlers } from './handler.js';
 import type { CallScope, Invocation } from './invocation.js';
+import { runTellingLate } from './late-result.js';
 import type { PendingDesk } from './pending-desk.js';
 import type { RunSecrets } from './run-secrets.js';
 import { type StreamingStart, StreamingTools } from './streaming-tools.js';
@@ -46,22 +46,10 @@ export interface AgentToolsOptions {
   readonly log: Log;
   /** Stores what changed behind the end of the run. Never rejects. */
   readonly tellLate: (actions: EventActions) => Promise<void>;
+  /** Stores what a call has come to behind the end of the run. Never rejects. */
+  readonly tellLateResult: (call: CallRef, outcome: CallOutcome) => Promise<void>;
   /** The run is over; resolves when nothing of it is left. */
   readonly onClosing: (closed: Promise<void>) => void;
-}
-
-/** One call on its way. */
-interface Attempt {
-  readonly call: WorkCall;
-  readonly tool: Tool;
-  readonly args: Record<string, unknown>;
-  readonly invocation: Invocation;
-  readonly scope: CallScope;
-  /** Aborted when the call is withdrawn or decided elsewhere, and when the run is over. */
-  readonly withdrawn: AbortController;
-  /** The handler's own: aborted when its time is up, too. */
-  readonly controller: AbortController;
-  readonly passed: readonly string[];
 }
 
 /** A call that waits for a decision or for slow work. */
@@ -81,6 +69,8 @@ export class AgentTools implements ToolWork {
   readonly #pending = new Map<string, Waiting>();
   /** Of calls without a result. */
   readonly #scopes = new Map<WorkCall, CallScope>();
+  /** Of handlers that were given up and go on. */
+  readonly #givenUp = new Set<CallScope>();
   /** Once a tool has needed it. */
   #invocation: Invocation | undefined;
   readonly #over = new AbortController();
@@ -147,11 +137,16 @@ export class AgentTools implements ToolWork {
   leave(): readonly EventActions[] {
     this.#invocation?.over();
     const slow = [...this.#pending.values()].map(({ scope }) => scope);
-    return [...this.#streaming.scopes, ...slow].map((scope) => scope.takeActions()).filter(hasChanges);
+    const scopes = [...this.#streaming.scopes, ...slow, ...this.#givenUp];
+    return scopes.map((scope) => scope.takeActions()).filter(hasChanges);
   }
 
   tellLate(actions: EventActions): Promise<void> {
     return this.#options.tellLate(actions);
+  }
+
+  tellLateResult(call: CallRef, outcome: CallOutcome): Promise<void> {
+    return this.#options.tellLateResult(call, outcome);
   }
 
   /** The run is over. */
@@ -195,10 +190,12 @@ export class AgentTools implements ToolWork {
     }
     this.#invocation = invocation;
     if (this.#isClosed) invocation.over();
-    // What a handler leaves running behind it lives as long as the run; slow work as long as it takes.
+    // What a handler leaves running behind it lives as long as the run; slow work, and what is done once, as long as it takes: its
+    // result must not be lost because it could not write down what it has done.
+    const isKept = tool.kind === 'longRunning' || tool.sideEffect !== undefined;
     const scope = invocation.scope(
       AbortSignal.any([signal, this.#over.signal]),
-      tool.kind === 'longRunning' ? { lateMaxMs: Infinity } : {},
+      isKept ? { lateMaxMs: Infinity } : {},
     );
     const begun: Attempt = { ...attempt, invocation, scope };
     this.#scopes.set(call, scope);
@@ -248,8 +245,21 @@ export class AgentTools implements ToolWork {
     if (tool.kind === 'streaming') return this.#stream(attempt, read.args, needsApproval);
     if (needsApproval) return this.#waitForApproval(attempt);
     if (tool.kind === 'longRunning') return this.#runLong(attempt);
-    const { response, ran } = await this.#handle(attempt, (late) => void this.#late(attempt, late));
-    return this.#outcome(attempt, await this.#after(attempt, response), ran);
+    const { log } = this.#options;
+    return runTellingLate(
+      {
+        tool,
+        scope,
+        after: (response) => this.#after(attempt, response, NEVER),
+        tell: (outcome, isNews) => this.#tellLate(attempt, outcome, isNews),
+        log,
+      },
+      (onLate) => this.#handle(attempt, onLate),
+      async ({ response, ran, goesOn }) => {
+        if (goesOn) this.#givenUp.add(scope);
+        return this.#outcome(attempt, await this.#after(attempt, response), ran, goesOn);
+      },
+    );
   }
 
   async #stream(attempt: Attempt, args: unknown, needsApproval: boolean): Promise<CallOutcome> {
@@ -290,22 +300,21 @@ export class AgentTools implements ToolWork {
     return this.#guards.after({ tool: tool.name, args, ctx: scope.ctx }, response, signal);
   }
 
-  /** The handler was given up, and has done its work all the same: the model was told that it had not. */
-  async #late(attempt: Attempt, result: Response): Promise<void> {
-    if (isError(result) || this.#isClosed) return;
-    const { listener, secrets, log } = this.#options;
-    const { name } = attempt.tool;
-    log.warn({ tool: name }, 'a tool that was given up has done its work all the same');
-    const response = secrets.json(await this.#after(attempt, result));
-    const text = `${name} was given up, but has been carried out after all. Its result: ${JSON.stringify(response)}`;
-    if (!this.#isClosed) listener.update({ text, interrupts: false });
+  /** A call that was told as given up, and has ended: to the run or, behind its end, to the session. */
+  #tellLate({ call, scope }: Pick<Attempt, 'call' | 'scope'>, outcome: CallOutcome, isNews: boolean): void {
+    const { listener, secrets } = this.#options;
+    this.#givenUp.delete(scope);
+    if (!isNews) return this.#tellRest(outcome.actions);
+    const { id, name } = call;
+    const told = secrets.outcome(outcome);
+    if (!listener.late({ id, name }, told)) void this.tellLateResult({ id, name }, told);
   }
 
-  #outcome({ scope }: Attempt, response: Response, ran: boolean): CallOutcome {
+  #outcome({ scope }: Attempt, response: Response, ran: boolean, goesOn = false): CallOutcome {
     const endInvocation = scope.endsInvocation;
     const actions = scope.takeActions();
-    // A handler that goes on behind the end of the run may still finish what it keeps; behind a withdrawal, or its time, it may not.
-    if (!this.#isClosed) scope.close();
+    // A handler that goes on, given up or behind the end of the run, may still finish what it keeps.
+    if (!this.#isClosed && !goesOn) scope.close();
     return { kind: 'done', response, actions, ran, endInvocation };
   }
 
@@ -338,34 +347,32 @@ export class AgentTools implements ToolWork {
     return 'Say so: this answer does not wait for it. The outcome is kept in this conversation, for when the user writes again.';
   }
 
-  /** A result settles the call; none, or one that says `pending`, leaves it to whoever decides. */
+  /** A result settles the call, however late it comes; none, or one that says `pending`, leaves it to whoever decides. */
   async #finishLong(attempt: Attempt, pending: PendingCall): Promise<void> {
-    const { scope, withdrawn } = attempt;
+    const { scope } = attempt;
     const finish = async (result: Response, ran: boolean): Promise<void> => {
-      // Told even if the run ends meanwhile.
-      const response = await this.#after(attempt, result, new AbortController().signal);
+      if (isOpen(result)) {
+        this.#tellRest(scope.takeActions());
+        return this.#options.desk.handOver(pending.id);
+      }
+      const response = await this.#after(attempt, result, NEVER);
       const outcome = this.#outcome(attempt, response, ran);
       scope.close();
-      await this.#settle(pending, outcome);
-    };
-    // Of a run that is over: its result counts all the same, an abort does not.
-    const onLate = (late: Response): void => {
-      if (!isError(late) && !isOpen(late)) void finish(late, true);
+      await this.#settle(attempt, pending, outcome);
     };
     // Behind the answer that it is pending, however quick it is.
     await nextTurn();
-    const { response, ran } = await this.#handle(attempt, onLate);
-    if (withdrawn.signal.aborted) return;
-    if (!isOpen(response)) return finish(response, ran);
-    this.#tellRest(scope.takeActions());
+    const { response, ran, goesOn } = await this.#handle(attempt, (late) => void finish(late, true));
+    if (!goesOn) await finish(response, ran);
   }
 
-  async #settle(pending: PendingCall, outcome: CallOutcome): Promise<void> {
+  async #settle(attempt: Attempt, pending: PendingCall, outcome: CallOutcome): Promise<void> {
     const { desk, log } = this.#options;
     const { id, callId, tool } = pending;
     this.#pending.delete(id);
     try {
-      if (!(await desk.settle(id))) return this.#tellRest(outcome.actions);
+      // Somebody else has told it, as lost: what it came to is told all the same.
+      if (!(await desk.settle(id))) return this.#tellLate(attempt, outcome, !isError(outcome.response));
     } catch (error) {
       // It has a result all the same. The event that tells it settles the call when the store takes it.
       log.error({ tool, cause: errorText(error) }, 'a pending call is settled by its result alone');
@@ -388,7 +395,7 @@ export class AgentTools implements ToolWork {
   /** `POST /approvals/:id`, while this run lives. */
   async #decided(attempt: Attempt, decided: DecidedCall): Promise<void> {
     const { call, tool, invocation, withdrawn } = attempt;
-    const { desk, handlers } = this.#options;
+    const { desk, handlers, log } = this.#options;
     const isApproval = decided.kind === 'approval';
     this.#pending.delete(decided.id);
     withdrawn.abort(new Error('it was decided elsewhere'));
@@ -404,7 +411,16 @@ export class AgentTools implements ToolWork {
     // Approved work does not end with the call: a minute later it would be done without it.
     const controller = new AbortController();
     const scope = isApproval ? invocation.scope(controller.signal, { lateMaxMs: Infinity }) : attempt.scope;
-    const run = { tool, call: decided, guards: this.#guards, handlers, scope, controller };
+    const run: DecidedRun = {
+      tool,
+      call: decided,
+      guards: this.#guards,
+      handlers,
+      scope,
+      controller,
+      tellLate: (outcome, isNews) => this.#tellLate({ call, scope }, outcome, isNews),
+      log,
+    };
     await this.#tellSettled(decided, call, await outcomeOfDecision(run));
   }
 
@@ -426,6 +442,7 @@ export class AgentTools implements ToolWork {
       kind,
       guards: passed,
       requestedAtMs: clock.wallMs(),
+      ...(kind === 'longRunning' && { isWorking: true }),
     };
     this.#pending.set(pending.id, { pending, withdrawn, scope: attempt.scope });
     try {
@@ -445,13 +462,8 @@ export class AgentTools implements ToolWork {
   }
 }
 
-/** Throws what is wrong with the author's rule. */
-function approvalOf(tool: Tool, args: unknown, ctx: ToolContext): boolean {
-  const needed: unknown = tool.approval(args, ctx);
-  if (typeof needed === 'boolean') return needed;
-  ignoreRejection(needed);
-  throw new TypeError('it must answer true or false at once');
-}
+/** Of what is told even if the run ends meanwhile. */
+const NEVER = new AbortController().signal;
 
 function isOpen(response: Response): boolean {
   return response['status'] === 'pending' || ('result' in response && response['result'] === null);
@@ -465,22 +477,4 @@ export function declarationOf({ name, description, parametersJsonSchema }: Tool)
 function unknownTool(name: string): Response {
   const error = `There is no tool named ${name}.`;
   return { ...errorResponse(error), message: 'Tell the caller that you cannot do that.' };
-}
-
-function plainOutcome(response: Response, ran: boolean): CallOutcome {
-  return {
-    kind: 'done',
-    response,
-    actions: { stateDelta: {}, artifactDelta: {} },
-    ran,
-    endInvocation: false,
-  };
-}
-
-/** Aborts with `signal`, or by itself when the time is up. */
-function linked(signal: AbortSignal): AbortController {
-  const controller = new AbortController();
-  if (signal.aborted) controller.abort(signal.reason);
-  else signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true });
-  return controller;
 }

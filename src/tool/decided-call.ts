@@ -4,10 +4,12 @@
  */
 import type { Tool } from '../agent/tool.js';
 import type { JsonObject } from '../event/event.js';
+import type { Log } from '../observe/log.js';
 import type { DecidedCall } from '../store/pending-calls.js';
 import type { Guards } from './guards.js';
 import type { Handlers } from './handler.js';
 import type { CallScope } from './invocation.js';
+import { type LateRun, runTellingLate } from './late-result.js';
 import { errorResponse } from './tool-result.js';
 import type { CallOutcome } from './tool-work.js';
 
@@ -18,15 +20,18 @@ export interface DecidedRun {
   readonly handlers: Handlers;
   readonly scope: CallScope;
   readonly controller: AbortController;
+  /** What it came to after all, once its handler was given up as too slow; told behind the outcome. */
+  readonly tellLate: LateRun['tell'];
+  readonly log: Log;
 }
 
 /** Never rejects. */
 export async function outcomeOfDecision(run: DecidedRun): Promise<CallOutcome> {
   const { tool, call, scope } = run;
   const by = call.by === undefined ? '' : ` by ${call.by}`;
-  const outcome = (response: JsonObject, ran: boolean): CallOutcome => {
+  const outcome = (response: JsonObject, ran: boolean, goesOn = false): CallOutcome => {
     const actions = scope.takeActions();
-    scope.close();
+    if (!goesOn) scope.close();
     return { kind: 'done', response, actions, ran, endInvocation: scope.endsInvocation };
   };
   if (call.decision === 'deny')
@@ -35,18 +40,27 @@ export async function outcomeOfDecision(run: DecidedRun): Promise<CallOutcome> {
     return outcome({ status: 'approved', message: `It was approved${by}.` }, false);
   if (tool === undefined)
     return outcome(errorResponse(`There is no tool named ${call.tool} any more.`), false);
-  const { response, ran } = await run.handlers.run({
-    tool,
-    args: call.args,
-    scope,
-    callId: call.callId,
-    session: call.session,
-    guards: call.guards,
-    approvedBy: call.by ?? 'unnamed',
-    controller: run.controller,
-  });
-  if (tool.trusted) return outcome(response, ran);
-  const guarded = { tool: tool.name, args: structuredClone(call.args), ctx: scope.ctx };
-  // Not by the run's controller: that one is aborted when the handler's time is up.
-  return outcome(await run.guards.after(guarded, response, new AbortController().signal), ran);
+  const { tellLate: tell, log } = run;
+  const after = async (response: JsonObject): Promise<JsonObject> => {
+    if (tool.trusted) return response;
+    const guarded = { tool: tool.name, args: structuredClone(call.args), ctx: scope.ctx };
+    // Not by the run's controller: that one is aborted when the handler's time is up.
+    return run.guards.after(guarded, response, new AbortController().signal);
+  };
+  return runTellingLate(
+    { tool, scope, after, tell, log },
+    (onLate) =>
+      run.handlers.run({
+        tool,
+        args: call.args,
+        scope,
+        callId: call.callId,
+        session: call.session,
+        guards: call.guards,
+        approvedBy: call.by ?? 'unnamed',
+        controller: run.controller,
+        onLate,
+      }),
+    async ({ response, ran, goesOn }) => outcome(await after(response), ran, goesOn),
+  );
 }

@@ -34,8 +34,16 @@ export interface HandlerRun {
   readonly approvedBy?: string | undefined;
   /** Aborts the run; `controller` is the run's own, by which it ends when its time is up. */
   readonly controller: AbortController;
-  /** What it came to after all, once it was given up. */
-  readonly onLate?: (response: Response) => void;
+  /** What it came to after all, once it was given up; called exactly once where the outcome says that it goes on. */
+  readonly onLate: (response: Response) => void;
+}
+
+export interface HandlerOutcome {
+  readonly response: Response;
+  /** The handler was begun. */
+  readonly ran: boolean;
+  /** It was given up and has not ended. */
+  readonly goesOn: boolean;
 }
 
 export interface HandlersOptions {
@@ -56,19 +64,17 @@ export class Handlers {
     this.#deaf = new DeafHandlers(options);
   }
 
-  /** Never rejects. `ran` tells whether the handler was begun. */
-  async run(run: HandlerRun): Promise<{ readonly response: Response; readonly ran: boolean }> {
+  /** Never rejects. */
+  async run(run: HandlerRun): Promise<HandlerOutcome> {
     const { tool, controller } = run;
     const read = tool.readArguments(structuredClone(run.args));
-    if ('error' in read) return { response: badArguments(tool.name, read.error), ran: false };
+    if ('error' in read) return notRun(badArguments(tool.name, read.error));
     const isLong = tool.kind === 'longRunning';
     // Slow work must not keep the quick from running.
     const giveBack = isLong ? () => {} : await this.#permit(tool, controller.signal);
-    if (giveBack === undefined) return { response: notBegun(tool, controller.signal), ran: false };
-    let hasBegun = false;
-    const work = this.#work(run, read.args, () => {
-      hasBegun = true;
-    });
+    if (giveBack === undefined) return notRun(notBegun(tool, controller.signal));
+    const progress: Progress = { hasBegun: false, isDoneByAnother: false };
+    const work = this.#work(run, read.args, progress);
     void work.then(giveBack, giveBack);
     try {
       const { clock } = this.#options;
@@ -77,14 +83,15 @@ export class Handlers {
         delayMs: isLong ? undefined : tool.timeoutMs,
         signal: controller.signal,
       });
-      return { response, ran: hasBegun };
+      return { response, ran: progress.hasBegun, goesOn: false };
     } catch (error) {
-      const { onLate } = run;
-      if (hasBegun && (controller.signal.aborted || isInstance(error, TimeUp))) {
-        if (onLate !== undefined) void work.then(onLate, () => {});
-        if (!isLong) this.#deaf.add(tool.name, work, giveBack);
-      }
-      return { response: this.#failure(run, error), ran: hasBegun };
+      const { secrets } = this.#options;
+      const isGivenUp = controller.signal.aborted || isInstance(error, TimeUp);
+      const goesOn = isGivenUp && (progress.hasBegun || progress.isDoneByAnother);
+      if (goesOn)
+        void work.then(run.onLate, (late: unknown) => run.onLate(errorResponse(secrets.errorText(late))));
+      if (isGivenUp && progress.hasBegun && !isLong) this.#deaf.add(tool.name, work, giveBack);
+      return { response: this.#failure(run, error, goesOn), ran: progress.hasBegun, goesOn };
     }
   }
 
@@ -100,11 +107,11 @@ export class Handlers {
     return giveBack;
   }
 
-  #work(run: HandlerRun, args: unknown, begun: () => void): Promise<Response> {
+  #work(run: HandlerRun, args: unknown, progress: Progress): Promise<Response> {
     const { tool, scope, callId, session, guards, approvedBy, controller } = run;
     const execute = async (): Promise<unknown> => {
       if (controller.signal.aborted) throw new NotBegun(errorText(controller.signal.reason));
-      begun();
+      progress.hasBegun = true;
       if (!tool.worker)
         return told(await timed(this.#options, { tool: tool.name }, () => tool.execute(args, scope.ctx)));
       const outcome = await this.#options.runInWorker(tool, run.args, scope.ctx);
@@ -119,20 +126,40 @@ export class Handlers {
     return this.#options.sideEffects.once(
       { session, tool: tool.name, sideEffect, args, ctx: scope.ctx, callId, guards, approvedBy, secrets },
       execute,
+      () => {
+        progress.isDoneByAnother = true;
+      },
     );
   }
 
-  #failure({ tool, controller }: HandlerRun, error: unknown): Response {
+  #failure({ tool, controller }: HandlerRun, error: unknown, goesOn: boolean): Response {
     const { log, secrets } = this.#options;
+    const isOpen = goesOn && tool.sideEffect !== undefined;
     if (isInstance(error, TimeUp)) {
       controller.abort(error);
       log.warn({ tool: tool.name, timeoutMs: tool.timeoutMs }, 'a tool took too long');
+      if (isOpen) return errorResponse(`${tool.name} takes too long: ${error.message}. ${NOT_KNOWN_YET}`);
       return errorResponse(`${tool.name} took too long and was given up: ${error.message}.`);
     }
+    if (isOpen) return errorResponse(`${secrets.errorText(error)}. ${NOT_KNOWN_YET}`);
     if (!controller.signal.aborted)
       log.warn({ tool: tool.name, pii: { cause: secrets.errorText(error) } }, 'a tool failed');
     return errorResponse(secrets.errorText(error));
   }
+}
+
+/** How far it has come; whoever waits for it may stop waiting at any time. */
+interface Progress {
+  hasBegun: boolean;
+  /** The same deed was asked for before and is under way: its result is waited for. */
+  isDoneByAnother: boolean;
+}
+
+const NOT_KNOWN_YET =
+  'It may have been done: whether it was done is not known yet. Say so; you will be told the outcome. Do not ask for it again meanwhile.';
+
+function notRun(response: Response): HandlerOutcome {
+  return { response, ran: false, goesOn: false };
 }
 
 /** A generator has done nothing yet, and nobody would run it: it must not pass for a result, nor for a deed that is done. */

@@ -3,7 +3,8 @@
  * it lives; afterwards, and after a restart, the work is done without it, and its result is stored in the session.
  */
 import { errorText } from '../errors.js';
-import { SHUT_CALLS_MAX } from '../tool-limits.js';
+import { NO_ACTIONS } from '../event/event.js';
+import { SHUT_CALLS_MAX, WORK_KEPT_AT_ONCE, WORK_LOST_MS } from '../tool-limits.js';
 import type { Log } from '../observe/log.js';
 import type {
   DecidedCall,
@@ -12,6 +13,7 @@ import type {
   PendingCall,
   PendingCalls,
 } from '../store/pending-calls.js';
+import { errorResponse } from './tool-result.js';
 import type { CallOutcome } from './tool-work.js';
 
 /** Does what was decided, and tells it. Never rejects. */
@@ -34,6 +36,10 @@ export class PendingDesk {
   readonly #underWay = new Set<Promise<void>>();
   /** On which nobody may decide any more, though the store could not be told; in order of age. */
   readonly #shut = new Set<string>();
+  /** Whose handlers are at work on this server. */
+  readonly #working = new Set<string>();
+  /** Whose handlers have left the work to somebody else, and the store could not be told. */
+  readonly #handedOver = new Set<string>();
 
   constructor(options: PendingDeskOptions) {
     this.#options = options;
@@ -49,11 +55,45 @@ export class PendingDesk {
     if (store === undefined) throw new Error('there is no store to keep it in');
     // Before it can be decided.
     this.#live.set(call.id, carryOut);
+    if (call.isWorking === true) this.#working.add(call.id);
     try {
       await store.addPendingCall(call);
     } catch (error) {
       this.#live.delete(call.id);
+      this.#working.delete(call.id);
       throw error;
+    }
+  }
+
+  /** The handler has ended and leaves the work to somebody else, or to a person: from now on it can be decided. Never rejects. */
+  async handOver(id: string): Promise<void> {
+    this.#working.delete(id);
+    this.#handedOver.add(id);
+    await this.#handOverAll().catch((error: unknown) => {
+      this.#options.log.error({ cause: errorText(error) }, 'the store could not be told that a call waits');
+    });
+  }
+
+  async #handOverAll(): Promise<void> {
+    for (const id of this.#handedOver) {
+      await this.#options.store?.handOverPendingCall(id);
+      this.#handedOver.delete(id);
+    }
+  }
+
+  /** Called again and again, from the start on: says what is being worked at here, and tells as lost what was worked at by a server
+   * that is gone. Rejects with a StoreError. */
+  async tend(): Promise<void> {
+    const { store, tellLate, log } = this.#options;
+    if (store === undefined) return;
+    await this.#handOverAll();
+    const working = [...this.#working];
+    for (let from = 0; from < working.length; from += WORK_KEPT_AT_ONCE)
+      await store.keepPendingCalls(working.slice(from, from + WORK_KEPT_AT_ONCE));
+    for (const call of await store.listLostCalls(WORK_LOST_MS)) {
+      if (this.#working.has(call.id)) continue;
+      log.error({ tool: call.tool }, 'the server that worked at a call is gone: it is told as lost');
+      await tellLate(call, lostOutcome(call));
     }
   }
 
@@ -65,6 +105,7 @@ export class PendingDesk {
   /** Its outcome is about to be told: true for whoever comes first. Rejects with a StoreError. */
   async settle(id: string): Promise<boolean> {
     this.#live.delete(id);
+    this.#working.delete(id);
     if (this.#shut.has(id)) return false;
     return (await this.#options.store?.settlePendingCall(id)) ?? false;
   }
@@ -72,6 +113,7 @@ export class PendingDesk {
   /** Its outcome is told, and the store could not be told so: a decision would contradict it. */
   shut(id: string): void {
     this.#live.delete(id);
+    this.#working.delete(id);
     this.#shut.add(id);
     for (const oldest of this.#shut) {
       if (this.#shut.size <= SHUT_CALLS_MAX) break;
@@ -121,4 +163,15 @@ export class PendingDesk {
       .finally(() => this.#underWay.delete(work));
     this.#underWay.add(work);
   }
+}
+
+function lostOutcome({ tool }: PendingCall): CallOutcome {
+  const why = `${tool} was lost: the server that was carrying it out has stopped. Whether it was done is not known.`;
+  return {
+    kind: 'done',
+    response: errorResponse(why),
+    actions: NO_ACTIONS,
+    ran: true,
+    endInvocation: false,
+  };
 }

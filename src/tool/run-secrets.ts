@@ -97,6 +97,7 @@ export class RunSecrets {
       forget: (name) => listener.forget(name),
       ends: () => listener.ends(),
       settled: (call, outcome, eventId) => listener.settled(call, this.outcome(outcome), eventId),
+      late: (call, outcome) => listener.late(call, this.outcome(outcome)),
     };
   }
 }

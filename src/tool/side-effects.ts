@@ -10,7 +10,7 @@ import { errorText } from '../errors.js';
 import { ignoreRejection, isInstance, textOf } from '../foreign.js';
 import { LEDGER_SETTLE_PAUSE_MS, LEDGER_SETTLE_TRIES, SIDE_EFFECT_KEY_MAX_CHARS } from '../tool-limits.js';
 import type { Log } from '../observe/log.js';
-import type { Ledger, LedgerClaim } from '../store/ledger.js';
+import type { DeedLedger, LedgerAmount, LedgerClaim } from '../store/ledger.js';
 import type { SessionKey } from '../store/store.js';
 import type { RunSecrets } from './run-secrets.js';
 import { errorResponse, type Response, responseOf } from './tool-result.js';
@@ -30,7 +30,7 @@ export interface Deed {
 
 export interface SideEffectsOptions {
   /** Without one nothing that is done once can be done. */
-  readonly ledger: Ledger | undefined;
+  readonly ledger: DeedLedger | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -49,11 +49,19 @@ interface Done {
   readonly response: Response;
   /** Nobody has tried: who waits for it tries himself. */
   readonly isUntried?: boolean;
+  /** It is settled: a repeat has this answer. */
+  readonly isSettled?: boolean;
+}
+
+/** One that others may ask for meanwhile. */
+interface UnderWay {
+  readonly claim: LedgerClaim;
+  readonly done: Promise<Done>;
 }
 
 export class SideEffects {
   readonly #options: SideEffectsOptions;
-  readonly #underWay = new Map<string, Promise<Done>>();
+  readonly #underWay = new Map<string, UnderWay>();
 
   constructor(options: SideEffectsOptions) {
     this.#options = options;
@@ -63,8 +71,14 @@ export class SideEffects {
     return this.#underWay.size;
   }
 
-  /** Never rejects. `run` is called at most once, and only if nobody has done it before. */
-  async once(deed: Deed, run: () => Promise<unknown>): Promise<Response> {
+  /** On this server, by whichever call. */
+  isUnderWay(appName: string, key: string): boolean {
+    return this.#underWay.has(nameOf(appName, key));
+  }
+
+  /** Never rejects. `run` is called at most once, and only if nobody has done it before. `onWaiting`: it is under way by another
+   * call, whose result is waited for. */
+  async once(deed: Deed, run: () => Promise<unknown>, onWaiting: () => void = () => {}): Promise<Response> {
     const { ledger } = this.#options;
     if (ledger === undefined) return refused(deed.tool, 'there is no store to keep it in');
     let claim: LedgerClaim;
@@ -73,25 +87,28 @@ export class SideEffects {
     } catch (error) {
       return refused(deed.tool, deed.secrets.errorText(error));
     }
-    const name = JSON.stringify([claim.session.appName, claim.key]);
+    const name = nameOf(claim.session.appName, claim.key);
     for (let before = this.#underWay.get(name); before !== undefined; before = this.#underWay.get(name)) {
-      const { response, isUntried } = await before;
+      onWaiting();
+      const { response, isUntried, isSettled } = await before.done;
+      if (isSettled === true) return repeated(claim, before.claim.amount, response);
       if (isUntried !== true) return response;
     }
-    const doing = this.#do(ledger, claim, { run, secrets: deed.secrets }).finally(() =>
+    const done = this.#do(ledger, claim, { run, secrets: deed.secrets }).finally(() =>
       this.#underWay.delete(name),
     );
-    this.#underWay.set(name, doing);
-    return (await doing).response;
+    this.#underWay.set(name, { claim, done });
+    return (await done).response;
   }
 
-  async #do(ledger: Ledger, claim: LedgerClaim, doing: Doing): Promise<Done> {
+  async #do(ledger: DeedLedger, claim: LedgerClaim, doing: Doing): Promise<Done> {
     const response = await this.#answerOf(ledger, claim);
-    return response === undefined ? this.#run(ledger, claim, doing) : { response };
+    // An answer without a deed is this call's own: another one may ask with another amount.
+    return response === undefined ? this.#run(ledger, claim, doing) : { response, isUntried: true };
   }
 
   /** Undefined: it is claimed, and nobody has done it. */
-  async #answerOf(ledger: Ledger, claim: LedgerClaim): Promise<Response | undefined> {
+  async #answerOf(ledger: DeedLedger, claim: LedgerClaim): Promise<Response | undefined> {
     const { tool } = claim;
     try {
       const outcome = await ledger.claim(claim);
@@ -99,7 +116,9 @@ export class SideEffects {
         case 'claimed':
           return undefined;
         case 'done':
-          return outcome.response;
+          // An approved call that a crash cut off behind its deed is carried out again, and is no repeat.
+          if (outcome.isSameCall && claim.approvedBy !== undefined) return outcome.response;
+          return repeated(claim, outcome.amount, outcome.response);
         case 'refused':
           return refused(tool, outcome.why);
         case 'open':
@@ -117,7 +136,7 @@ export class SideEffects {
     }
   }
 
-  async #run(ledger: Ledger, claim: LedgerClaim, { run, secrets }: Doing): Promise<Done> {
+  async #run(ledger: DeedLedger, claim: LedgerClaim, { run, secrets }: Doing): Promise<Done> {
     const { log } = this.#options;
     const { tool, key, session } = claim;
     let response: Response;
@@ -135,7 +154,7 @@ export class SideEffects {
       return { response: errorResponse(why) };
     }
     await this.#keep(tool, () => ledger.settle(session.appName, key, response));
-    return { response };
+    return { response, isSettled: true };
   }
 
   /** If it cannot be kept the entry stays open: a repeat is refused then, which is safe. */
@@ -156,6 +175,10 @@ export class SideEffects {
   }
 }
 
+function nameOf(appName: string, key: string): string {
+  return JSON.stringify([appName, key]);
+}
+
 /** By name: it may be another copy of the package, or have come from a worker. */
 function saysNothingDone(error: unknown): boolean {
   return isInstance(error, NotBegun) || (isInstance(error, Error) && textOf(error, 'name') === 'NothingDone');
@@ -163,6 +186,25 @@ function saysNothingDone(error: unknown): boolean {
 
 function refused(tool: string, why: string): Response {
   return errorResponse(`${tool} was refused: ${why}.`);
+}
+
+/** What was answered then, marked as such; not where another amount is asked for now, for which it would be no answer. */
+function repeated(
+  { tool, amount: now }: LedgerClaim,
+  then: LedgerAmount | undefined,
+  earlier: Response,
+): Response {
+  if (now === undefined || then === undefined || isSameSum(now, then)) return { ...earlier, repeated: true };
+  const why = `it was done before with ${sumOf(then)}, and is asked for with ${sumOf(now)} now; nothing more was done`;
+  return { ...refused(tool, why), earlier };
+}
+
+function isSameSum(one: LedgerAmount, other: LedgerAmount): boolean {
+  return one.amountMinor === other.amountMinor && one.currency === other.currency;
+}
+
+function sumOf({ amountMinor, currency }: LedgerAmount): string {
+  return `${amountMinor} ${currency} (minor units)`;
 }
 
 /** Throws what the author's functions throw, and what is wrong with what they return. */

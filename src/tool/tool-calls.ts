@@ -5,6 +5,7 @@
  */
 import { errorText } from '../errors.js';
 import { NO_ACTIONS, type EventActions, type Part } from '../event/event.js';
+import type { WithdrawnCall } from '../event/run-stream.js';
 import type { FunctionCall, FunctionResponse } from '../model/live-connection.js';
 import type { Log } from '../observe/log.js';
 import {
@@ -35,11 +36,13 @@ export interface ToolEvents {
     options: {
       readonly actions: EventActions;
       readonly isPending?: boolean;
+      /** It was told before as given up: this is what has become of it after all. */
+      readonly isLate?: boolean;
       readonly eventId?: string | undefined;
     },
   ): void;
-  /** The model withdrew them: they are not answered. */
-  withdrawn(calls: readonly CallRef[]): void;
+  /** The model withdrew them: they are not answered, whether or not they have a result by then. */
+  withdrawn(calls: readonly WithdrawnCall[]): void;
   changed(actions: EventActions): void;
 }
 
@@ -62,6 +65,7 @@ export interface ToolHost {
 export interface ToolTap {
   outcome(id: string, outcome: CallOutcome): void;
   settled(call: CallRef, outcome: CallOutcome): void;
+  late(call: CallRef, outcome: CallOutcome): void;
   update(update: ModelUpdate): void;
   forgotten(replaces: string): void;
   over(name: string): void;
@@ -87,11 +91,20 @@ interface OpenCall {
   state: 'running' | 'withdrawn' | 'former';
 }
 
+/** What a call has come to, as long as its answer waits for the others of its message. */
+interface HeldAnswer {
+  readonly call: FunctionCall;
+  readonly group: ToolGroup;
+  readonly outcome: CallOutcome;
+}
+
 export class ToolCalls {
   readonly #options: ToolCallsOptions;
   readonly #work: ToolWork;
   /** Ids are unique among those of one connection only. */
   readonly #open = new Set<OpenCall>();
+  /** Of this connection, by id. */
+  readonly #held = new Map<string, HeldAnswer>();
   #connection = 0;
   /** In order of age. */
   readonly #seen = new Set<string>();
@@ -136,6 +149,11 @@ export class ToolCalls {
           tap?.settled(call, outcome);
           this.#underWay.settled(call.id);
           this.#settleLate(call, outcome, eventId);
+        }),
+      late: (call, outcome) =>
+        enter(() => {
+          tap?.late(call, outcome);
+          this.#tellLate(call, outcome);
         }),
     });
   }
@@ -206,6 +224,7 @@ export class ToolCalls {
       calls,
       isEach: responses === 'each',
       answer: (answered) => {
+        if (connection === this.#connection) for (const { id } of answered) this.#held.delete(id);
         // A model that is being left gets nothing more.
         if (!autoRespond || this.#isClosed) return;
         if (connection === this.#connection) host.answer(answered);
@@ -226,9 +245,19 @@ export class ToolCalls {
     const withdrawn = [...this.#open].filter(
       ({ call, state }) => state === 'running' && ids.includes(call.id),
     );
-    if (withdrawn.length === 0) return;
+    const held = [...this.#held.values()].filter(({ call }) => ids.includes(call.id));
+    if (withdrawn.length + held.length === 0) return;
     for (const open of withdrawn) open.state = 'withdrawn';
-    this.#options.host.events.withdrawn(withdrawn.map(({ call }) => call));
+    this.#options.host.events.withdrawn([
+      ...held.map(({ call: { id, name } }) => ({ id, name, hasResult: true })),
+      ...withdrawn.map(({ call: { id, name } }) => ({ id, name, hasResult: false })),
+    ]);
+    // Before the group is complete without the others, and sends what it holds.
+    for (const { call, group, outcome } of held) {
+      this.#held.delete(call.id);
+      group.withdraw(call.id);
+      this.#tellWithdrawn(call, outcome);
+    }
     for (const { call, group, controller } of withdrawn) {
       group.withdraw(call.id);
       controller.abort(new Error('the call was withdrawn'));
@@ -239,6 +268,7 @@ export class ToolCalls {
    * told at a pause. */
   forgetIds(): void {
     this.#seen.clear();
+    this.#held.clear();
     this.#connection += 1;
     for (const open of this.#open) if (open.state === 'running') open.state = 'former';
   }
@@ -264,6 +294,7 @@ export class ToolCalls {
       open.controller.abort(new Error('the conversation is over'));
     }
     this.#open.clear();
+    this.#held.clear();
     await this.#work.close();
   }
 
@@ -283,7 +314,7 @@ export class ToolCalls {
         this.#options.tap?.outcome(call.id, late);
         this.#onOutcome(open, late);
       });
-      if (!isTold && hasChanges(late.actions)) void this.#work.tellLate(late.actions);
+      if (!isTold) this.#tellUntold(call, late);
     });
   }
 
@@ -325,11 +356,19 @@ export class ToolCalls {
     if (outcome.endInvocation) this.#options.host.endInvocation();
   }
 
-  #answer({ call, group }: OpenCall, outcome: CallOutcome): void {
+  #answer({ call, group, state }: OpenCall, outcome: CallOutcome): void {
     const { id, name, args } = call;
     if (outcome.kind === 'done' && isEmptyOutcome(outcome))
       keepNewest(this.#emptyThisTurn, canonicalJson([name, args]), TOOL_CALLS_EMPTY_MAX);
+    // Taken out again as soon as the group answers it, which may be at once.
+    if (state === 'running') this.#held.set(id, { call, group, outcome });
     group.settle({ id, name, response: outcome.response }, outcome.kind !== 'done');
+  }
+
+  /** The run ended in front of it, and has told the call as cut: what was done is told all the same. */
+  #tellUntold(call: FunctionCall, outcome: CallOutcome): void {
+    if (outcome.ran && !isError(outcome.response)) void this.#work.tellLateResult(call, outcome);
+    else if (hasChanges(outcome.actions)) void this.#work.tellLate(outcome.actions);
   }
 
   #tell({ id, name }: CallRef, { response, actions, kind }: CallOutcome, eventId?: string): void {
@@ -341,6 +380,14 @@ export class ToolCalls {
   #tellWithdrawn({ name }: CallRef, { ran, response }: CallOutcome): void {
     if (!ran || isError(response)) return;
     const text = `${name} was withdrawn, but it had been carried out already. Its result: ${JSON.stringify(response)}`;
+    this.#options.host.update({ text, interrupts: false });
+  }
+
+  /** It was given up, as withdrawn or too slow, and has ended now. */
+  #tellLate({ id, name }: CallRef, { response, actions }: CallOutcome): void {
+    this.#options.host.events.responded([{ id, name, response }], { actions, isLate: true });
+    const what = isError(response) ? 'has ended now' : 'has been carried out after all';
+    const text = `${name} was given up, but ${what}. Its result: ${JSON.stringify(response)}`;
     this.#options.host.update({ text, interrupts: false });
   }
 

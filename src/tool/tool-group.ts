@@ -39,9 +39,10 @@ export class ToolGroup {
     this.#flush();
   }
 
-  /** The call is not answered any more. */
+  /** The call is not answered any more, not even if its result is there and waits for the others. */
   withdraw(id: string): void {
-    if (this.#open.delete(id)) this.#flush();
+    if (this.#waiting.delete(id)) this.#all.delete(id);
+    else if (this.#open.delete(id)) this.#flush();
   }
 
   #flush(): void {

@@ -10,7 +10,7 @@ import { errorText } from '../errors.js';
 import type { Event, EventActions, FunctionResponse, JsonObject } from '../event/event.js';
 import type { RunItem } from '../event/run-stream.js';
 import type { Log } from '../observe/log.js';
-import type { Ledger } from '../store/ledger.js';
+import type { DeedLedger } from '../store/ledger.js';
 import type { Memory } from '../store/memory.js';
 import type { DecidedCall, PendingCall, PendingCalls } from '../store/pending-calls.js';
 import type { SessionKey, Store } from '../store/store.js';
@@ -23,6 +23,7 @@ import {
 } from '../tool-limits.js';
 import { AgentTools } from './agent-tools.js';
 import type { BuiltInTool } from './built-in-tools.js';
+import { hasChanges } from './changes.js';
 import { outcomeOfDecision } from './decided-call.js';
 import { Guards } from './guards.js';
 import { Handlers, type RunInWorker } from './handler.js';
@@ -32,11 +33,11 @@ import { PendingDesk } from './pending-desk.js';
 import { Permits } from './permits.js';
 import { RunSecrets } from './run-secrets.js';
 import { SideEffects } from './side-effects.js';
-import type { CallOutcome, WorkListener } from './tool-work.js';
+import type { CallOutcome, CallRef, WorkListener } from './tool-work.js';
 import { withinTime } from './within-time.js';
 
 export type ToolStore = Pick<Store, 'readState' | 'saveArtifact' | 'loadArtifact'> &
-  Ledger &
+  DeedLedger &
   PendingCalls &
   Memory;
 
@@ -45,13 +46,19 @@ export interface ToolRunsOptions {
   readonly store: ToolStore | undefined;
   readonly agentNamed: (name: string) => Agent | undefined;
   readonly runInWorker: (agent: Agent) => RunInWorker;
-  /** Tells the result of a call whose run is over, in an event with the call's own id: resolves when that is stored, and the call
-   * settled with it, by this or by another that was stored before. */
-  readonly tellLate: (call: PendingCall, response: FunctionResponse, actions: EventActions) => Promise<void>;
+  /** Tells the result of a call whose run is over, in an event with the pending call's id where it was one: resolves when that is
+   * stored, and the call settled with it, by this or by another that was stored before. */
+  readonly tellLate: (run: RunRef, late: LateResult) => Promise<void>;
   /** Tells what was changed behind the end of a run; resolves when it is stored. */
   readonly tellChanged: (run: RunRef, actions: EventActions) => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+export interface LateResult {
+  readonly response: FunctionResponse;
+  readonly actions: EventActions;
+  readonly eventId?: string;
 }
 
 /** The run that an event is of, once it is over. */
@@ -93,6 +100,11 @@ export class ToolRuns {
       tellLate: (call, outcome) => this.#tellLate(call, outcome),
       log,
     });
+  }
+
+  /** The deed of this key is being done here, and will settle its entry by itself. */
+  isBeingDone(appName: string, key: string): boolean {
+    return this.#sideEffects.isUnderWay(appName, key);
   }
 
   counts(): Readonly<Record<string, number>> {
@@ -139,6 +151,7 @@ export class ToolRuns {
     const { clock, log } = this.#options;
     const { agent, identity, secrets, listener } = run;
     const session = sessionOf(identity);
+    const ref: RunRef = { session, invocationId: identity.invocationId };
     const invocation = this.#begin({
       identity,
       runConfig: settingsOf(agent, run.isLive ? LIVE_SETTINGS : TEXT_SETTINGS),
@@ -162,7 +175,8 @@ export class ToolRuns {
       listener,
       clock,
       log,
-      tellLate: (actions) => this.#tellChanged({ session, invocationId: identity.invocationId }, actions),
+      tellLate: (actions) => this.#tellChanged(ref, actions),
+      tellLateResult: (call, outcome) => this.#tellLateResult(ref, call, outcome),
       onClosing: (closed) =>
         until(
           closed.finally(() => this.#open.delete(tools)),
@@ -225,12 +239,27 @@ export class ToolRuns {
     const scope = invocation.scope(controller.signal);
     const guards = new Guards(agent, { secrets, clock, log });
     const handlers = this.#handlers(agent, secrets);
-    const run = { tool, call, guards, handlers, scope, controller };
+    const tellLate = (outcome: CallOutcome, isNews: boolean): void => {
+      const told = secrets.outcome(outcome);
+      if (isNews) void this.#tellLateResult(call, { id: call.callId, name: call.tool }, told);
+      else if (hasChanges(told.actions)) void this.#tellChanged(call, told.actions);
+    };
+    const run = { tool, call, guards, handlers, scope, controller, tellLate, log };
     await this.#tellLate(call, secrets.outcome(await outcomeOfDecision(run)));
   }
 
   async #tellLate(call: PendingCall, { response, actions }: CallOutcome): Promise<void> {
-    await this.#options.tellLate(call, { id: call.callId, name: call.tool, response }, actions);
+    const { id: eventId, callId: id, tool: name } = call;
+    await this.#options.tellLate(call, { response: { id, name, response }, actions, eventId });
+  }
+
+  #tellLateResult(run: RunRef, { id, name }: CallRef, { response, actions }: CallOutcome): Promise<void> {
+    const { tellLate, log } = this.#options;
+    const told = tellLate(run, { response: { id, name, response }, actions }).catch((error: unknown) => {
+      log.error({ tool: name, cause: errorText(error) }, 'what a call came to behind its run is lost');
+    });
+    until(told, this.#late);
+    return told;
   }
 
   #tellChanged(run: RunRef, actions: EventActions): Promise<void> {

@@ -31,6 +31,8 @@ export interface WorkListener {
   changed(actions: EventActions): Promise<void>;
   /** The result of a call that was answered as pending, in an event with this id; false: the run is over, and it is not told. */
   settled(functionCall: CallRef, outcome: CallOutcome, eventId?: string): boolean;
+  /** What a call has come to that was told as given up: withdrawn, or too slow. False: the run is over, and it is not told. */
+  late(functionCall: CallRef, outcome: CallOutcome): boolean;
 }
 
 export type CallRef = Required<Pick<FunctionCall, 'id' | 'name'>>;
@@ -56,6 +58,8 @@ export interface ToolWork {
   leave(): readonly EventActions[];
   /** Stores what changed behind the end of the run, as an event of its session. Never rejects. */
   tellLate(actions: EventActions): Promise<void>;
+  /** Stores what a call has come to behind the end of the run, as an event of its session. Never rejects. */
+  tellLateResult(call: CallRef, outcome: CallOutcome): Promise<void>;
   /** The run is over: streaming tools are stopped, what was begun is told to stop. Resolves when they have ended, or had their time. */
   close(): Promise<void>;
 }

@@ -72,12 +72,41 @@ describe('approvals', () => {
           sessionId: 'CA1',
           tool: 'process_refund',
           args: { order_id: 'A-1' },
+          kind: 'approval',
+          waitsFor: 'decision',
           requestedAt: '2026-01-02T03:04:05.680Z',
         },
       ],
     });
     for (const query of ['limit=0', 'limit=x', 'after=x', 'after=a&after=b'])
       expect((await ask(`${url}/approvals?${query}`)).status).toBe(400);
+  });
+
+  it('that are being worked at are told apart, and are neither approved nor denied', async () => {
+    const { url, store: kept } = await start();
+    await kept.addPendingCall({
+      id: 'p1',
+      session: KEY,
+      callSid: 'CA1',
+      invocationId: 'run-1',
+      callId: 'c1',
+      tool: 'search',
+      args: {},
+      kind: 'longRunning',
+      guards: [],
+      requestedAtMs: REQUESTED_MS,
+      isWorking: true,
+    });
+    const listed = async () => (await ask(`${url}/approvals`)).body['approvals'];
+    expect(await listed()).toMatchObject([{ id: 'p1', kind: 'longRunning', waitsFor: 'handler' }]);
+    for (const decision of ['approve', 'deny'])
+      expect(await decide(url, 'p1', JSON.stringify({ decision }))).toEqual({
+        status: 409,
+        body: { error: expect.stringContaining('still at work') as string },
+      });
+    await kept.handOverPendingCall('p1');
+    expect(await listed()).toMatchObject([{ id: 'p1', waitsFor: 'decision' }]);
+    expect((await decide(url, 'p1', '{"decision":"deny"}')).status).toBe(200);
   });
 
   it('are decided once; a repeat changes nothing and tells what was decided', async () => {
@@ -168,6 +197,7 @@ describe('the ledger', () => {
     const all = (await ask(`${url}/ledger`)).body['entries'] as Record<string, unknown>[];
     expect(all).toEqual([
       {
+        id: expect.any(String) as string,
         appName: 'support',
         key: 'k1',
         state: 'open',
@@ -203,5 +233,62 @@ describe('the ledger', () => {
       expect((await ask(`${url}/ledger?${query}`)).body['entries']).toEqual(found);
     for (const query of ['state=odd', 'limit=0', 'after=x', 'app=', 'account=%00', 'app=a&app=b'])
       expect((await ask(`${url}/ledger?${query}`)).status).toBe(400);
+  });
+
+  it('is closed by a person who says why: settled, and a repeat has that answer, or released', async () => {
+    const { url, store: kept } = await start();
+    const claim = { session: KEY, tool: 'process_refund', callId: 'c1', guards: [] };
+    for (const key of ['k1', 'k 2/ü']) await kept.claim({ ...claim, key });
+    const [one, two] = ((await ask(`${url}/ledger`)).body['entries'] as { id: string }[]).map(({ id }) => id);
+    const close = (id: string | undefined, action: string, body: object) =>
+      ask(`${url}/ledger/${id}/${action}`, {
+        method: 'POST',
+        headers: JSON_BODY,
+        body: JSON.stringify(body),
+      });
+    const why = { reason: 'the bank shows it', by: 'Grace' };
+    const response = { refund_id: 'R-1' };
+    for (const [action, body, word] of [
+      ['settle', why, 'response'],
+      ['settle', { response }, 'reason'],
+      ['settle', { ...why, response: [] }, 'response'],
+      ['settle', { ...why, response, reason: ' ' }, 'reason'],
+      ['release', {}, 'reason'],
+      ['release', { ...why, response }, 'response'],
+      ['release', { ...why, reason: 'x'.repeat(1_001) }, 'reason'],
+      ['release', { ...why, by: 7 }, 'by'],
+    ] as const)
+      expect(await close(one, action, body)).toMatchObject({
+        status: 400,
+        body: { error: expect.stringContaining(word) as string },
+      });
+    expect(await close(one, 'settle', { ...why, response })).toEqual({
+      status: 200,
+      body: { id: one, state: 'done' },
+    });
+    expect((await close(one, 'settle', { ...why, response })).status).toBe(409);
+    expect((await close(one, 'release', why)).status).toBe(409);
+    expect(await kept.claim({ ...claim, key: 'k1' })).toMatchObject({ kind: 'done', response });
+    expect((await close(two, 'release', why)).body).toEqual({ id: two, state: 'released' });
+    for (const id of [two, 'unknown', '%00', 'W10', `${one}=`])
+      expect((await close(id, 'release', why)).status).toBe(404);
+    expect(await kept.claim({ ...claim, key: 'k 2/ü' })).toEqual({ kind: 'claimed' });
+    expect((await ask(`${url}/ledger/closings`)).body['closings']).toMatchObject([
+      { key: 'k1', action: 'settle', ...why, closedAt: expect.stringMatching(/Z$/) as string },
+      { key: 'k 2/ü', action: 'release', ...why },
+    ]);
+  });
+
+  it('is closed by the operator only', async () => {
+    const { url, store: kept } = await start({ CONSOLE_TOKEN: 'console-token-of-length' });
+    await kept.claim({ session: KEY, tool: 'process_refund', callId: 'c1', guards: [], key: 'k1' });
+    const id = Buffer.from(JSON.stringify([KEY.appName, 'k1'])).toString('base64url');
+    for (const action of ['settle', 'release']) {
+      const body = JSON.stringify({ reason: 'why', ...(action === 'settle' && { response: {} }) });
+      const answer = await ask(`${url}/ledger/${id}/${action}`, { method: 'POST', headers: JSON_BODY, body });
+      expect(answer.status).toBe(401);
+    }
+    expect((await ask(`${url}/ledger/closings`)).status).toBe(401);
+    expect((await kept.listLedger({ state: 'open' })).items).toHaveLength(1);
   });
 });

@@ -44,6 +44,7 @@ function stageOf(made: 'recorded' | 'by hand', lines: readonly FixtureLine[]) {
     takeActions: () => NO_ACTIONS,
     leave: () => [],
     tellLate: () => Promise.resolve(),
+    tellLateResult: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
   const tools = new ReplayedTools({ path: join('fixtures', 'calls', 'x.ndjson'), header, lines }, () => {});
@@ -59,6 +60,7 @@ function stageOf(made: 'recorded' | 'by hand', lines: readonly FixtureLine[]) {
       ends: () => notes.push('ends'),
       changed: async () => void notes.push('changed'),
       settled: ({ id }) => notes.push(`settled ${id}`) > 0,
+      late: ({ id }) => notes.push(`late ${id}`) > 0,
     },
     callControl: { hangUp: line('hangUp'), transfer: line('transfer') },
   });
@@ -104,16 +106,18 @@ describe('tools of a replay', () => {
       { over: 'watch' },
       { ends: true as const },
       { settled: { id: 'c1', name: 'pay' }, outcome: { response: {} } },
+      { late: { id: 'c2', name: 'pay' }, outcome: { response: {} } },
       { wants: 'transfer' },
       { wants: 'hangUp' },
     ].map((content) => tools.say(toolLine(content)));
-    expect(said).toEqual([true, true, true, true, true, true, true]);
+    expect(said).toEqual(Array(8).fill(true));
     expect(notes).toEqual([
       'update news',
       'forget watch',
       'ended watch false',
       'ends',
       'settled c1',
+      'late c2',
       'transfer',
       'hangUp',
     ]);

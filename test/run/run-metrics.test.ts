@@ -151,6 +151,36 @@ describe('the numbers of a line', () => {
   });
 });
 
+describe('a function that the model takes back', () => {
+  it.each([
+    ['before it has a result', false, [['f', 'cancelled']], ['running', 'cancelled']],
+    ['while its result waits', true, [['f', 'done']], ['running', 'done', 'cancelled']],
+  ])(
+    '%s is counted once, and what it comes to late is neither counted nor shown',
+    (_when, hasResult, counted, shown) => {
+      const { events, seen } = rig();
+      const happenings = new RunHappenings();
+      const states: string[] = [];
+      events.stream.listen((item) => {
+        for (const happening of happenings.of(item))
+          if (happening.kind === 'tool') states.push(happening.state);
+      });
+      const call = { id: 'c1', name: 'f' };
+      events.called([call]);
+      if (hasResult) events.responded([{ ...call, response: {} }]);
+      events.withdrawn([{ ...call, hasResult }]);
+      if (!hasResult) events.responded([{ ...call, response: { error: 'the call was withdrawn' } }]);
+      events.responded([{ ...call, response: { paid: true } }], { isLate: true });
+      expect(seen('onToolCall')).toEqual(counted);
+      expect(states).toEqual(shown);
+      // Another connection of the model gives out the same id.
+      events.called([call]);
+      events.responded([{ ...call, response: {} }]);
+      expect(states.slice(shown.length)).toEqual(['running', 'done']);
+    },
+  );
+});
+
 describe('an answer’s error', () => {
   it.each([
     [{ error: 'no' }, 'error'],

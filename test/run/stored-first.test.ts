@@ -159,11 +159,11 @@ describe('what is told of a run', () => {
       { id: 'c1', name: 'look' },
       { id: 'c2', name: 'look' },
     ]);
-    rig.events.withdrawn([{ id: 'c1', name: 'look' }]);
+    rig.events.withdrawn([{ id: 'c1', name: 'look', hasResult: false }]);
     expect(await rig.told()).toEqual([]);
     await rig.settle();
     expect(await rig.told()).toEqual(['tool c1 running', 'tool c2 running', 'tool c1 cancelled']);
-    rig.events.withdrawn([{ id: 'c2', name: 'look' }]);
+    rig.events.withdrawn([{ id: 'c2', name: 'look', hasResult: false }]);
     expect((await rig.told()).at(-1)).toBe('tool c2 cancelled');
   });
 

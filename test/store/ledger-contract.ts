@@ -3,6 +3,7 @@
  */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { EVENT_MAX_BYTES } from '../../src/limits.js';
 import type { ClaimOutcome, LedgerAmount, LedgerClaim, LedgerEntry } from '../../src/store/ledger.js';
 import type { Store } from '../../src/store/store.js';
 import { fuzzed } from '../fuzz/seed.js';
@@ -46,6 +47,96 @@ export function ledgerContract(rig: ContractRig): void {
     accounts(rig);
     concurrency(rig);
     keeping(rig);
+    closings(rig);
+  });
+}
+
+function closings(rig: ContractRig): void {
+  const app = KEY.appName;
+  const because = { appName: app, key: 'k', reason: 'the bank says so, ref. 7', by: 'Grace' };
+
+  test('lets a person settle an open entry or release it, once, and keeps who, when and why', async () => {
+    const store = await rig.withSession(KEY);
+    const claim = claimOf('k', amountOf(4_000));
+    const claimedAtMs = rig.clock.wall;
+    await store.claim(claim);
+    rig.clock.wall += 1_000;
+    expect(await store.closeEntry(because)).toBe('closed');
+    expect(await store.closeEntry(because)).toBe('unknown');
+    expect(await store.claim(claim)).toEqual({ kind: 'claimed' });
+    rig.clock.wall += 1_000;
+    const { by: _by, ...unnamed } = because;
+    const response = { refund_id: 'R-9' };
+    expect(await store.closeEntry({ ...unnamed, response })).toBe('closed');
+    for (const more of [{}, { response }])
+      expect(await store.closeEntry({ ...because, ...more })).toBe('notOpen');
+    expect(await store.claim(claim)).toMatchObject({ kind: 'done', response });
+    const audit = { appName: app, key: 'k', tool: claim.tool, callId: claim.callId, amount: claim.amount };
+    const { reason, by } = because;
+    const first = await store.listClosings({ limit: 1 });
+    expect(first.items).toEqual([
+      {
+        ...audit,
+        id: expect.any(String) as string,
+        action: 'release',
+        claimedAtMs,
+        reason,
+        by,
+        closedAtMs: claimedAtMs + 1_000,
+      },
+    ]);
+    expect(first.next).toBeDefined();
+    expect((await store.listClosings({ after: first.next! })).items).toEqual([
+      {
+        ...audit,
+        id: expect.any(String) as string,
+        action: 'settle',
+        claimedAtMs: claimedAtMs + 1_000,
+        reason,
+        closedAtMs: claimedAtMs + 2_000,
+      },
+    ]);
+  });
+
+  test('is closed by one of many who try at once, on two servers', async () => {
+    const store = await rig.withSession(KEY);
+    const servers = [store, await rig.open()];
+    await store.claim(claimOf('k'));
+    const closed = await Promise.all(
+      Array.from({ length: 12 }, (_, at) =>
+        servers[at % 2]!.closeEntry(at % 3 === 0 ? because : { ...because, response: { at } }),
+      ),
+    );
+    expect(closed.filter((outcome) => outcome === 'closed')).toHaveLength(1);
+    expect((await store.listClosings()).items).toHaveLength(1);
+  });
+
+  test('is closed for a reason, by a name, with an answer that can be kept', async () => {
+    const store = await rig.withSession(KEY);
+    await store.claim(claimOf('k'));
+    for (const wrong of [
+      { reason: ' ' },
+      { reason: 'a\0' },
+      { reason: 'x'.repeat(1_001) },
+      { by: '' },
+      { key: '' },
+    ])
+      expect(await errorOf(store.closeEntry({ ...because, ...wrong }))).toMatchObject({
+        code: 'store_refused',
+      });
+    const large = { text: 'x'.repeat(EVENT_MAX_BYTES) };
+    expect(await errorOf(store.closeEntry({ ...because, response: large }))).toMatchObject({
+      code: 'store_refused',
+    });
+    expect((await store.listLedger({ state: 'open' })).items).toHaveLength(1);
+    expect((await store.listClosings()).items).toEqual([]);
+  });
+
+  test('keeps nothing of a caller where it was closed', async () => {
+    const store = await rig.withSession(KEY);
+    await store.claim(claimOf('k'));
+    await store.closeEntry(because);
+    expect(JSON.stringify((await store.listClosings()).items)).not.toContain(KEY.userId);
   });
 }
 
@@ -62,10 +153,12 @@ function outcomes(rig: ContractRig): void {
     });
     const response = { refund_id: 'R-1', odd: '\0\ud83d', deep: [{ a: null }] };
     expect(await store.settle(KEY.appName, claim.key, response)).toBe(true);
-    expect(await store.claim(claim)).toEqual({ kind: 'done', response });
+    const done = { kind: 'done', response, amount: claim.amount, isSameCall: true };
+    expect(await store.claim(claim)).toEqual(done);
+    expect(await store.claim({ ...claim, callId: 'another' })).toEqual({ ...done, isSameCall: false });
     expect(await store.settle(KEY.appName, claim.key, { refund_id: 'R-2' })).toBe(false);
     expect(await store.release(KEY.appName, claim.key)).toBe(false);
-    expect(await store.claim(claim)).toEqual({ kind: 'done', response });
+    expect(await store.claim(claim)).toEqual(done);
     expect((await store.listLedger({})).items).toEqual([
       {
         appName: KEY.appName,
@@ -110,6 +203,8 @@ function outcomes(rig: ContractRig): void {
       expect(await store.claim(claimOf(key, undefined, { session: sales }))).toEqual({
         kind: 'done',
         response: { key },
+        // Of a session that is not stored the entry does not hold the name.
+        isSameCall: false,
       });
     }
   });

@@ -96,6 +96,36 @@ export function pendingCallContract(rig: ContractRig): void {
       expect(await store.listDecidedCalls()).toEqual([]);
     });
 
+    test('cannot be decided while their handlers are at work, and can once those have left it to somebody else', async () => {
+      const store = await rig.withSession(KEY);
+      const call = callOf('p1', { kind: 'longRunning', isWorking: true });
+      await store.addPendingCall(call);
+      expect(await waiting(store)).toEqual([call]);
+      for (const decision of ['approve', 'deny'] as const)
+        expect(await store.decidePendingCall('p1', { decision })).toEqual({ kind: 'working' });
+      expect(await store.findPendingCall('p1')).toEqual({ id: 'p1', isSettled: false });
+      await store.handOverPendingCall('p1');
+      expect(await waiting(store)).toEqual([callOf('p1', { kind: 'longRunning' })]);
+      expect(await store.decidePendingCall('p1', { decision: 'deny' })).toMatchObject({ kind: 'decided' });
+    });
+
+    test('are lost when nobody has said for so long that they are worked at', async () => {
+      const store = await rig.withSession(KEY);
+      const calls = ['p1', 'p2', 'p3', 'p4'].map((id) =>
+        callOf(id, { kind: 'longRunning', isWorking: id !== 'p4' }),
+      );
+      for (const call of calls) await store.addPendingCall(call);
+      expect(await store.listLostCalls(1_000)).toEqual([]);
+      rig.clock.wall += 1_001;
+      await store.keepPendingCalls(['p1', 'p4', 'unknown']);
+      await store.keepPendingCalls([]);
+      expect(await store.listLostCalls(1_000)).toEqual([calls[1], calls[2]]);
+      await store.settlePendingCall('p2');
+      await store.handOverPendingCall('p3');
+      rig.clock.wall += 1_001;
+      expect(await store.listLostCalls(1_000)).toEqual([calls[0]]);
+    });
+
     test('are not known by an id that was never given', async () => {
       const store = await rig.withSession(KEY);
       await store.addPendingCall(callOf('p1'));

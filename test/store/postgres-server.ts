@@ -29,8 +29,12 @@ const runAs = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
 /** In an address these have to be encoded, and would be seen at once in an error. */
 export const PASSWORD = 'p@ss/w:rd?secret';
 
+/** It breaks its connections and ends; on a busy machine it once did not, and was waited for in vain. */
+const STOP_MAX_S = 15;
+
 /** Ends PostgreSQL when the other end of its input is closed, which also happens when that process is killed. */
-const KEEPER = `"$0" "$@" & trap '' INT; cat > /dev/null; kill -INT $! 2> /dev/null; wait $!`;
+const KEEPER = `"$0" "$@" & p=$!; trap '' INT; cat > /dev/null; kill -INT $p 2> /dev/null
+(sleep ${STOP_MAX_S}; kill -QUIT $p) 2> /dev/null & k=$!; wait $p; kill $k`;
 
 export class PostgresServer {
   readonly #folder: string;

@@ -204,6 +204,36 @@ describe('a call that a person approves', () => {
     expect(stage.host.of('ended')).toHaveLength(1);
   });
 
+  it.each([false, true])(
+    'whose handler takes too long is told what it came to after all (run over: %j)',
+    async (isOver) => {
+      const work = deferred();
+      const send = tool('send', {
+        approval: true,
+        timeoutMs: 500,
+        async execute(_args, { state }) {
+          await work.promise;
+          state['sent'] = true;
+          return { ticket: 5 };
+        },
+      });
+      const stage = new ToolStage({ tools: [send] });
+      const id = await stage.ask('send');
+      const pendingId = stage.store.onlyId;
+      if (isOver) await stage.close();
+      await stage.desk.decide(pendingId, APPROVE);
+      await stage.pass(500);
+      const first = isOver ? stage.late[0]?.response : stage.host.resultOf(id);
+      expect(first).toEqual({ error: expect.stringContaining('took too long') });
+      work.resolve(undefined);
+      await settled();
+      const told = [...stage.host.of('responded'), ...stage.late].filter(({ isLate }) => isLate);
+      expect(told).toMatchObject([{ response: { ticket: 5 }, actions: { stateDelta: { sent: true } } }]);
+      await stage.close();
+      expect(stage.counts).toEqual(NOTHING_LEFT);
+    },
+  );
+
   it('that cannot be kept is refused and leaves nothing', async () => {
     const store = new MemoryPendingCalls();
     store.isAway = true;
@@ -433,28 +463,65 @@ describe('long-running work', () => {
   });
 
   it.each([
-    [false, APPROVE, { status: 'approved', message: 'It was approved by Ada.' }],
-    [true, APPROVE, { status: 'approved', message: 'It was approved by Ada.' }],
-    [false, DENY, { error: 'search was denied by Ada. It was not done.' }],
-    [true, DENY, { error: 'search was denied by Ada. It was not done.' }],
+    [false, APPROVE],
+    [true, APPROVE],
+    [false, DENY],
+    [true, DENY],
   ])(
-    'that is decided elsewhere is stopped and told once (in the ledger: %j, %j)',
-    async (isGuarded, decision, told) => {
+    'that is at work is no question: it goes on, and its own result is told (in the ledger: %j, %j)',
+    async (isGuarded, decision) => {
       const { stage, id, work, signal } = await begin({ isGuarded });
-      await stage.desk.decide(stage.store.onlyId, decision);
+      const pendingId = stage.store.onlyId;
+      expect(await stage.desk.decide(pendingId, decision)).toEqual({ kind: 'working' });
       await settled();
-      expect(signal()?.aborted).toBe(true);
-      work.resolve({ hits: 3 });
+      expect(signal()?.aborted).toBe(false);
+      work.resolve({ message: 'REAL RESULT 42' });
       await settled();
-      expect(stage.host.of('responded').map(({ response }) => response)).toEqual([
-        expect.objectContaining({ status: 'pending' }),
-        told,
-      ]);
+      expect(stage.host.resultOf(id)).toEqual({ message: 'REAL RESULT 42' });
+      expect(stage.host.of('responded').filter(({ isPending }) => !isPending)).toHaveLength(1);
+      expect(await stage.desk.decide(pendingId, decision)).toEqual({ kind: 'repeat' });
       expect(stage.host.texts).toHaveLength(1);
-      expect(stage.host.resultOf(id)).toEqual(told);
       expect(stage.counts).toEqual(NOTHING_OPEN);
     },
   );
+
+  it('is said to be at work as long as it is, and no longer', async () => {
+    const { stage, work } = await begin();
+    const { store } = stage;
+    const pendingId = store.onlyId;
+    await stage.desk.tend();
+    expect(store.kept).toEqual([pendingId]);
+    work.resolve({ status: 'pending' });
+    store.isAway = true;
+    await settled();
+    store.isAway = false;
+    // The store could not be told at once, and is told at the next turn.
+    await stage.desk.tend();
+    expect(store.kept).toEqual([pendingId]);
+    expect((await stage.desk.decide(pendingId, DENY)).kind).toBe('decided');
+  });
+
+  it('that was lost with its server is told as lost by the next one, once', async () => {
+    const { stage, id } = await begin();
+    const next = await restarted(stage, () => ({}), false);
+    await next.stage.desk.tend();
+    await next.stage.desk.tend();
+    expect(next.stage.late).toMatchObject([
+      { callId: id, response: { error: expect.stringMatching(/lost.*not known/) } },
+    ]);
+    expect((await next.stage.desk.decide([...stage.store.rows.keys()][0]!, APPROVE)).kind).toBe('repeat');
+  });
+
+  it('that was told as lost and is done all the same has its result told, too', async () => {
+    const { stage, id, work } = await begin();
+    const next = await restarted(stage, () => ({}), false);
+    await next.stage.desk.tend();
+    work.resolve({ hits: 3 });
+    await settled();
+    expect(stage.host.of('responded').filter(({ isLate }) => isLate)).toMatchObject([
+      { id, response: { hits: 3 } },
+    ]);
+  });
 
   it.each([false, true])(
     'that ends at the moment of the decision is told once (in the ledger: %j)',
@@ -474,12 +541,21 @@ describe('long-running work', () => {
     },
   );
 
-  it('is told to stop with the run, and can be decided afterwards', async () => {
+  it('is told to stop with the run, and is told as it ended', async () => {
     const { stage, id, signal, work } = await begin();
     await stage.close();
     expect(signal()?.aborted).toBe(true);
     expect(stage.counts).toEqual(NOTHING_LEFT);
     work.reject(new Error('stopped'));
+    await settled();
+    expect(stage.late).toMatchObject([{ callId: id, response: { error: 'stopped' }, isLate: false }]);
+  });
+
+  it('that leaves the work to somebody else behind the end of its run can be decided then', async () => {
+    const { stage, id, work } = await begin();
+    await stage.close();
+    expect((await stage.desk.decide(stage.store.onlyId, APPROVE)).kind).toBe('working');
+    work.resolve({ status: 'pending' });
     await settled();
     await stage.desk.decide(stage.store.onlyId, APPROVE);
     await stage.desk.idle();

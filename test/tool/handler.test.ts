@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { ToolContext } from '../../src/agent/tool-context.js';
 import { NothingDone } from '../../src/agent/tool.js';
 import { PERMIT_KEPT_MAX_MS } from '../../src/tool-limits.js';
 import {
@@ -238,12 +239,9 @@ describe('a side effect', () => {
     const other = refunds(() => ({ refund_id: 'R-2' }), stage.ledger);
     const three = await other.stage.ask('refund', ORDER);
     expect(deeds() + other.deeds()).toBe(1);
-    for (const answer of [
-      stage.host.answerTo(one),
-      stage.host.answerTo(two),
-      other.stage.host.answerTo(three),
-    ])
-      expect(answer).toEqual({ refund_id: 'R-1' });
+    expect(stage.host.answerTo(one)).toEqual({ refund_id: 'R-1' });
+    for (const answer of [stage.host.answerTo(two), other.stage.host.answerTo(three)])
+      expect(answer).toEqual({ refund_id: 'R-1', repeated: true });
     expect(stage.ledger.stateOf(KEY)).toBe('done');
   });
 
@@ -257,7 +255,7 @@ describe('a side effect', () => {
     expect(deeds()).toBe(1);
     expect([stage.host.answerTo('c1'), stage.host.answerTo('c2')]).toEqual([
       { refund_id: 'R-1' },
-      { refund_id: 'R-1' },
+      { refund_id: 'R-1', repeated: true },
     ]);
   });
 
@@ -271,7 +269,7 @@ describe('a side effect', () => {
     await settled();
     expect(stage.ledger.stateOf(KEY)).toBe('done');
     const again = await stage.ask('refund', ORDER);
-    expect(stage.host.answerTo(again)).toEqual({ refund_id: 'R-1' });
+    expect(stage.host.answerTo(again)).toEqual({ refund_id: 'R-1', repeated: true });
     expect(deeds()).toBe(1);
   });
 
@@ -323,7 +321,7 @@ describe('a side effect', () => {
     const one = await stage.ask('refund', ORDER);
     const two = await stage.ask('refund', ORDER);
     expect(stage.host.answerTo(one)).toMatchObject({ error: 'the receipt could not be mailed' });
-    expect(stage.host.answerTo(two)).toEqual(stage.host.answerTo(one));
+    expect(stage.host.answerTo(two)).toEqual({ ...stage.host.answerTo(one), repeated: true });
     expect(deeds()).toBe(1);
     expect(stage.ledger.stateOf(KEY)).toBe('done');
   });
@@ -358,7 +356,7 @@ describe('a side effect', () => {
     const two = await stage.ask('refund', ORDER);
     expect(deeds()).toBe(1);
     expect(stage.ledger.stateOf(KEY)).toBe('done');
-    expect(stage.host.answerTo(two)).toEqual(stage.host.answerTo(one));
+    expect(stage.host.answerTo(two)).toEqual({ ...stage.host.answerTo(one), repeated: true });
   });
 
   it.each(['before', 'after'] as const)('is not done where the ledger fails %s the claim', async (fault) => {
@@ -387,6 +385,94 @@ describe('a side effect', () => {
     await stage.pass(2_000);
     expect(stage.ledger.stateOf(KEY)).toBe('done');
     expect(stage.host.answerTo(id)).toBeDefined();
+  });
+
+  const GIVEN_UP: readonly (readonly [string, (stage: ToolStage, id: string) => Promise<void>])[] = [
+    [
+      'withdrawn',
+      async (stage, id) => {
+        stage.calls.withdraw([id]);
+        await settled();
+      },
+    ],
+    ['too slow', (stage) => stage.pass(500)],
+    ['cut by the hang-up', (stage) => stage.close()],
+  ];
+
+  /** Its handler is given up in the middle, and then does what `then` says. */
+  async function givenUp(
+    giveUp: (stage: ToolStage, id: string) => Promise<void>,
+    then: (ctx: ToolContext) => unknown,
+  ) {
+    const work = deferred();
+    const refund = tool('refund', {
+      timeoutMs: 500,
+      sideEffect,
+      async execute(_args, ctx) {
+        await work.promise;
+        return then(ctx);
+      },
+    });
+    const stage = new ToolStage({ tools: [refund] });
+    const id = await stage.ask('refund', ORDER);
+    await giveUp(stage, id);
+    const before = stage.host.resultOf(id);
+    await stage.pass(60_000);
+    work.resolve(undefined);
+    await settled();
+    const inRun = stage.host.of('responded').filter(({ isLate }) => isLate);
+    return { stage, id, before, late: [...inRun, ...stage.late] };
+  }
+
+  it.each(GIVEN_UP)(
+    'that is %s and then writes down what it did is settled, and told once',
+    async (_what, giveUp) => {
+      const { stage, before, late } = await givenUp(giveUp, ({ state }) => {
+        state['last'] = 'R-1';
+        return { refund_id: 'R-1' };
+      });
+      expect(before).toHaveProperty('error');
+      expect(stage.ledger.stateOf(KEY)).toBe('done');
+      expect(late).toMatchObject([{ response: { refund_id: 'R-1' }, isLate: true }]);
+      expect(stage.changesTold.filter(({ stateDelta }) => 'last' in stateDelta)).toHaveLength(1);
+    },
+  );
+
+  it.each(GIVEN_UP)('that is %s has its outcome told though it failed', async (_what, giveUp) => {
+    const nothing = await givenUp(giveUp, () => Promise.reject(new NothingDone('the card was declined')));
+    expect(nothing.late).toMatchObject([{ response: { error: 'the card was declined' } }]);
+    const unknown = await givenUp(giveUp, () => Promise.reject(new Error('reset')));
+    expect(unknown.late).toMatchObject([{ response: { error: expect.stringContaining('a person') } }]);
+  });
+
+  it.each(GIVEN_UP.slice(0, 2))(
+    'that is %s is told as perhaps done until the outcome is known',
+    async (_what, giveUp) => {
+      const { stage, before } = await givenUp(giveUp, () => ({ refund_id: 'R-1' }));
+      expect(before?.['error']).toMatch(/whether it was done is not known yet.*you will be told the outcome/);
+      expect(stage.host.texts).toEqual([
+        expect.stringContaining('carried out after all. Its result: {"refund_id":"R-1"}'),
+      ]);
+    },
+  );
+
+  it('that still runs is told so to a repeat, which is told the outcome, too, whoever asked', async () => {
+    const work = deferred();
+    const { stage, deeds } = refunds(() => work.promise);
+    const one = await stage.ask('refund', ORDER);
+    await stage.pass(500);
+    const two = await stage.ask('refund', ORDER);
+    await stage.pass(500);
+    for (const id of [one, two])
+      expect(stage.host.answerTo(id)?.['error']).toMatch(/whether it was done is not known yet/);
+    work.resolve({ refund_id: 'R-1' });
+    await settled();
+    expect(stage.host.of('responded').filter(({ isLate }) => isLate)).toMatchObject([
+      { id: one, response: { refund_id: 'R-1' } },
+      { id: two, response: { refund_id: 'R-1', repeated: true } },
+    ]);
+    expect(deeds()).toBe(1);
+    expect(stage.counts).toEqual(NOTHING_OPEN);
   });
 
   it('that was withdrawn before it was begun leaves nothing open', async () => {
@@ -434,6 +520,38 @@ describe('a side effect', () => {
     const id = await stage.ask('refund');
     expect(stage.host.answerTo(id)).toEqual({ error: expect.stringMatching(/^refund was refused: /) });
     expect(deeds).toBe(0);
+  });
+
+  it('is refused for another amount, which names both, and has the answer of then for the same', async () => {
+    const work = deferred();
+    const pay = tool('pay', {
+      sideEffect: {
+        key: ({ id }) => String(id),
+        amount: ({ cents }) => ({
+          account: 'A-1',
+          currency: 'EUR',
+          limitMinor: 5_000,
+          amountMinor: cents as number,
+        }),
+      },
+      execute: () => work.promise,
+    });
+    const stage = new ToolStage({ tools: [pay] });
+    const paid = [1_000, 2_000, 1_000].map((cents) => ['pay', { id: 'a1', cents }] as const);
+    const [one = '', ...underWay] = stage.send(...paid);
+    await settled();
+    work.resolve({ message: 'paid a1' });
+    await settled();
+    expect(stage.host.answerTo(one)).toEqual({ message: 'paid a1' });
+    const done = stage.send(...paid.slice(1));
+    await settled();
+    for (const [other = '', same = ''] of [underWay, done]) {
+      expect(stage.host.answerTo(other)).toEqual({
+        error: expect.stringMatching(/refused.*1000 EUR.*2000 EUR.*nothing more was done/),
+        earlier: { message: 'paid a1' },
+      });
+      expect(stage.host.answerTo(same)).toEqual({ message: 'paid a1', repeated: true });
+    }
   });
 
   it('moves no more than its account allows, and no odd amounts', async () => {

@@ -1,13 +1,12 @@
 /** A ledger in memory, after `src/store/ledger.ts`, whose calls can be made to fail before or after they took effect. */
 import { StoreError } from '../../src/errors.js';
 import type { JsonObject } from '../../src/event/event.js';
-import type { ClaimOutcome, Ledger, LedgerClaim, LedgerEntry } from '../../src/store/ledger.js';
-import type { Page } from '../../src/store/store.js';
+import type { ClaimOutcome, DeedLedger, LedgerClaim, LedgerEntry } from '../../src/store/ledger.js';
 
 export type LedgerFault = 'none' | 'before' | 'after';
 type Writable = { -readonly [Key in keyof LedgerEntry]: LedgerEntry[Key] };
 
-export class MemoryLedger implements Ledger {
+export class MemoryLedger implements DeedLedger {
   readonly entries = new Map<string, Writable>();
   /** What becomes of the next calls, in order; none without it. */
   readonly faults: LedgerFault[] = [];
@@ -19,7 +18,13 @@ export class MemoryLedger implements Ledger {
       const { appName, userId, id: sessionId } = session;
       const name = nameOf(appName, key);
       const entry = this.entries.get(name);
-      if (entry?.state === 'done') return { kind: 'done', response: entry.response ?? {} };
+      if (entry?.state === 'done')
+        return {
+          kind: 'done',
+          response: entry.response ?? {},
+          isSameCall: entry.callId === claim.callId && entry.sessionId === sessionId,
+          ...(entry.amount !== undefined && { amount: entry.amount }),
+        };
       if (entry !== undefined) return { kind: 'open', sinceMs: entry.claimedAtMs };
       const { amount } = claim;
       if (amount !== undefined && this.#sumOf(amount.account) + amount.amountMinor > amount.limitMinor)
@@ -43,10 +48,6 @@ export class MemoryLedger implements Ledger {
       const name = nameOf(appName, key);
       return this.entries.get(name)?.state === 'open' && this.entries.delete(name);
     });
-  }
-
-  listLedger(): Promise<Page<LedgerEntry, string>> {
-    throw new Error('no test lists it');
   }
 
   stateOf(key: string, appName = 'desk'): 'open' | 'done' | undefined {

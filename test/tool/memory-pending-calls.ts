@@ -11,6 +11,7 @@ import type { Page } from '../../src/store/store.js';
 
 interface Row {
   readonly call: PendingCall;
+  isWorking: boolean;
   decided: DecidedCall | undefined;
   isSettled: boolean;
   isTold: boolean;
@@ -18,6 +19,8 @@ interface Row {
 
 export class MemoryPendingCalls implements PendingCalls {
   readonly rows = new Map<string, Row>();
+  /** Of which somebody has said that they are worked at. */
+  readonly kept: string[] = [];
   /** Each call rejects while it is set. */
   isAway = false;
   /** A call waits for it before it does anything. */
@@ -36,6 +39,7 @@ export class MemoryPendingCalls implements PendingCalls {
     await this.#reach();
     this.rows.set(call.id, {
       call: structuredClone(call),
+      isWorking: call.isWorking === true,
       decided: undefined,
       isSettled: false,
       isTold: false,
@@ -60,6 +64,7 @@ export class MemoryPendingCalls implements PendingCalls {
     const row = this.rows.get(id);
     if (row === undefined) return { kind: 'unknown' };
     if (row.decided !== undefined || row.isSettled) return { kind: 'repeat' };
+    if (row.isWorking) return { kind: 'working' };
     row.decided = { ...row.call, decision, by, decidedAtMs: 1 };
     return { kind: 'decided', call: structuredClone(row.decided) };
   }
@@ -84,6 +89,25 @@ export class MemoryPendingCalls implements PendingCalls {
     await this.#reach();
     return [...this.rows.values()].flatMap(({ decided, isSettled }) =>
       decided === undefined || isSettled ? [] : structuredClone(decided),
+    );
+  }
+
+  async handOverPendingCall(id: string): Promise<void> {
+    await this.#reach();
+    const row = this.rows.get(id);
+    if (row !== undefined) row.isWorking = false;
+  }
+
+  async keepPendingCalls(ids: readonly string[]): Promise<void> {
+    await this.#reach();
+    this.kept.push(...ids);
+  }
+
+  /** As if nobody had said for long that anything is worked at. */
+  async listLostCalls(): Promise<readonly PendingCall[]> {
+    await this.#reach();
+    return [...this.rows.values()].flatMap(({ call, isWorking, isSettled }) =>
+      isWorking && !isSettled ? call : [],
     );
   }
 

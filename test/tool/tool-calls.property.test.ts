@@ -122,6 +122,8 @@ class Run {
   readonly open: Work[] = [];
   readonly stage: ToolStage;
   readonly sent: string[] = [];
+  /** Of each id that the model took back, how much had been told by then: the test's own word, not the server's. */
+  readonly withdrawnAt = new Map<string, number>();
   /** How much had been told when the connection to the model was lost, each time. */
   readonly lostAt: number[] = [];
   firstOfConnection = 0;
@@ -239,7 +241,7 @@ class Run {
     else if (at < 11) {
       const [work] = this.open.splice(chance.below(this.open.length + 1), 1);
       if (work !== undefined) this.settle(work);
-    } else if (at < 13) stage.calls.withdraw([this.sent, this.sent].map((ids) => this.pick(ids)));
+    } else if (at < 13) this.withdraw([this.pick(this.sent), this.pick(this.sent)]);
     else if (at < 14) stage.calls.onCallerTurn();
     else if (at < 16) void this.decide();
     else if (at < 17)
@@ -272,6 +274,18 @@ class Run {
     void this.stage.calls.dispatch(calls).then(() => {
       this.unanswered -= 1;
     });
+  }
+
+  /** Ids that were called on this connection and not answered are taken back; any others mean nothing. */
+  withdraw(ids: readonly string[]): void {
+    const { host, calls } = this.stage;
+    const answered = new Set(host.frames.flat());
+    const called = new Set(host.of('called').flatMap((one) => one.ids));
+    for (const id of ids) {
+      const isOpen = called.has(id) && !answered.has(id) && this.current.includes(id) && !this.isClosed;
+      if (isOpen && !this.withdrawnAt.has(id)) this.withdrawnAt.set(id, host.told.length);
+    }
+    calls.withdraw(ids);
   }
 
   /** The model’s connection was replaced: those that are open are not answered on the new one. */
@@ -307,6 +321,9 @@ class Run {
 const seen = {
   answered: 0,
   withdrawn: 0,
+  withdrawnWithResult: 0,
+  toldLate: 0,
+  storedLate: 0,
   cut: 0,
   former: 0,
   settledLate: 0,
@@ -317,14 +334,15 @@ const seen = {
 };
 
 /** The run has just ended: what of it is still there would stay there as long as somebody else’s code does. */
-function checkClosed({ stage, streams, unanswered }: Run): void {
+function checkClosed({ stage, streams, unanswered, guards }: Run): void {
   const { counts } = stage;
   for (const count of Object.values(stage.calls.counts())) expect(count).toBe(0);
   expect(counts).toMatchObject({ toolRuns: 0, pendingCalls: 0 });
   expect(unanswered).toBe(0);
   for (const { isOver, signal } of streams) expect(isOver || signal.aborted).toBe(true);
-  // What the ledger guards is finished, and what was approved is done.
-  if (counts['sideEffects'] === 0 && counts['decisions'] === 0) expect(counts['timers']).toBe(0);
+  // What the ledger guards is finished, what was approved is done, and what ends late is looked over.
+  if (counts['sideEffects'] === 0 && counts['decisions'] === 0 && guards.length === 0)
+    expect(counts['timers']).toBe(0);
 }
 
 /** All that was written is told, once. */
@@ -339,12 +357,12 @@ function checkChanges({ stage, written, saved }: Run): void {
 }
 
 function check(run: Run): void {
-  const { stage, isEach, lostAt } = run;
+  const { stage, isEach, lostAt, withdrawnAt } = run;
   expect(stage.counts).toEqual(NOTHING_LEFT);
   checkChanges(run);
   const { told, frames } = stage.host;
   const calledAt = new Map<string, number>();
-  const withdrawnAt = new Map<string, number>();
+  const toldLate = new Set<string>();
   const responses = new Map<string, { pending: number; final: number }>();
   const answered = new Map<string, number>();
   const groupOf = new Map<string, readonly string[]>();
@@ -359,8 +377,17 @@ function check(run: Run): void {
         calledAt.set(id, at);
         groupOf.set(id, one.ids);
       }
-    if (one.kind === 'withdrawn') for (const id of one.ids) withdrawnAt.set(id, at);
-    if (one.kind === 'responded') {
+    if (one.kind === 'withdrawn') {
+      for (const id of one.ids) expect(withdrawnAt.get(id)).toBeLessThanOrEqual(at);
+      for (const id of one.ids) expect(responses.has(id)).toBe(one.withResult.includes(id));
+      seen.withdrawnWithResult += one.withResult.length;
+    }
+    if (one.kind === 'responded' && one.isLate) {
+      // Behind what was told before, and once.
+      expect(responses.has(one.id)).toBe(true);
+      expect(toldLate.has(one.id)).toBe(false);
+      toldLate.add(one.id);
+    } else if (one.kind === 'responded') {
       expect(calledAt.get(one.id)).toBeLessThan(at);
       const so = responses.get(one.id) ?? { pending: 0, final: 0 };
       // What is settled was pending before, and only once.
@@ -374,12 +401,18 @@ function check(run: Run): void {
     }
     if (one.kind === 'answered')
       for (const { id } of one.responses) {
-        expect(withdrawnAt.has(id)).toBe(false);
+        expect(at).toBeLessThan(withdrawnAt.get(id) ?? Infinity);
         expect(responses.has(id)).toBe(true);
         expect(isFormer(id, at)).toBe(false);
         answered.set(id, (answered.get(id) ?? 0) + 1);
       }
   }
+  expect([...withdrawnAt.keys()].toSorted()).toEqual(
+    stage.host
+      .of('withdrawn')
+      .flatMap(({ ids }) => ids)
+      .toSorted(),
+  );
   for (const id of calledAt.keys()) {
     const { pending = 0, final = 0 } = responses.get(id) ?? {};
     expect(pending + final).toBeGreaterThan(0);
@@ -397,10 +430,18 @@ function check(run: Run): void {
   seen.answered += frames.flat().length;
   seen.withdrawn += withdrawnAt.size;
   seen.streamed += stage.host.of('update').filter(({ replaces }) => replaces !== undefined).length;
-  // The late ones are told somewhere, once.
-  const late = stage.late.map(({ callId }) => callId);
-  expect(new Set(late).size).toBe(late.length);
-  for (const id of late) expect(responses.get(id)?.final ?? 0).toBe(0);
+  seen.toldLate += toldLate.size;
+  // The late ones are told somewhere, once: as the result of what was pending, or again of what was told as given up.
+  const settledLate = stage.late.flatMap(({ callId, isLate }) => (isLate ? [] : callId));
+  expect(new Set(settledLate).size).toBe(settledLate.length);
+  for (const id of settledLate) expect(responses.get(id)?.final ?? 0).toBe(0);
+  const storedLate = stage.late.flatMap(({ callId, isLate }) => (isLate ? callId : []));
+  seen.storedLate += storedLate.length;
+  for (const id of storedLate) {
+    expect(toldLate.has(id)).toBe(false);
+    toldLate.add(id);
+    expect((responses.get(id)?.final ?? 0) + settledLate.filter((other) => other === id).length).toBe(1);
+  }
 }
 
 const CUT = 'The conversation ended before it was done.';

@@ -26,6 +26,7 @@ class OpenWork implements ToolWork {
   readonly changes = new Map<string, EventActions>();
   rest: readonly EventActions[] = [];
   readonly late: EventActions[] = [];
+  readonly lateResults: { readonly id: string; readonly outcome: CallOutcome }[] = [];
 
   carryOut({ id }: { readonly id: string }, signal: AbortSignal): Promise<CallOutcome> {
     const work = deferred<CallOutcome>();
@@ -61,6 +62,11 @@ class OpenWork implements ToolWork {
 
   tellLate(actions: EventActions): Promise<void> {
     this.late.push(actions);
+    return Promise.resolve();
+  }
+
+  tellLateResult({ id }: { readonly id: string }, outcome: CallOutcome): Promise<void> {
+    this.lateResults.push({ id, outcome });
     return Promise.resolve();
   }
 
@@ -273,7 +279,7 @@ describe('calls that the model withdraws', () => {
     await work.end('c1', done({ error: 'stopped' }));
     expect(host.frames).toEqual([['c2']]);
     expect(host.resultOf('c1')).toEqual({ error: 'stopped' });
-    expect(host.of('withdrawn')).toEqual([{ kind: 'withdrawn', ids: ['c1'] }]);
+    expect(host.of('withdrawn')).toEqual([{ kind: 'withdrawn', ids: ['c1'], withResult: [] }]);
     expect(host.texts).toEqual([]);
     expect(calls.counts()).toEqual({ tools: 0 });
   });
@@ -287,6 +293,38 @@ describe('calls that the model withdraws', () => {
     await work.end('c2', done({ status: 'denied' }, { ran: false }));
     expect(host.texts).toEqual([expect.stringMatching(/^refund was withdrawn, .*"refund_id":"R-1"/)]);
     expect(host.frames).toEqual([]);
+  });
+
+  // I7: a result that waits for the others of its message has not been sent.
+  it.each([
+    ['by itself', ['c1'], [['c2']]],
+    ['with the last one that is open', ['c2', 'c1'], []],
+  ])(
+    'while the result waits for the others are not answered, and told with it (%s)',
+    async (_what, ids, frames) => {
+      const work = new OpenWork();
+      const { host, calls } = toolCalls(work);
+      const all = calls.dispatch([call('c1', 'refund'), call('c2')]);
+      await work.end('c1', done({ refund_id: 'R-1' }));
+      calls.withdraw(ids);
+      await work.end('c2', done({}));
+      expect(host.frames).toEqual(frames);
+      expect(host.of('withdrawn')).toMatchObject([{ withResult: ['c1'] }]);
+      expect(host.texts[0]).toMatch(/^refund was withdrawn, .*"refund_id":"R-1"/);
+      expect((await all).map(({ id }) => id)).toEqual(frames.flat());
+      expect(host.of('responded').filter(({ id }) => id === 'c1')).toHaveLength(1);
+    },
+  );
+
+  it('while the result waits are those of this connection only', async () => {
+    const work = new OpenWork();
+    const { host, calls } = toolCalls(work);
+    void calls.dispatch([call('c1'), call('c2')]);
+    await work.end('c1', done({}));
+    calls.forgetIds();
+    calls.withdraw(['c1']);
+    expect(host.of('withdrawn')).toEqual([]);
+    await calls.close();
   });
 
   it('after they were answered change nothing', async () => {

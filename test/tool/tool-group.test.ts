@@ -60,6 +60,16 @@ describe('the calls of one message', () => {
     expect((await made.done).map(({ id }) => id)).toEqual(['a']);
   });
 
+  it('do not send the result of one that was withdrawn while it waited', async () => {
+    const { made, frames, settle } = group(['a', 'b']);
+    settle('a');
+    made.withdraw('a');
+    settle('a');
+    settle('b');
+    expect(frames).toEqual([['b']]);
+    expect((await made.done).map(({ id }) => id)).toEqual(['b']);
+  });
+
   it('send no empty frame when all were withdrawn, or answered before', async () => {
     const { made, frames, settle } = group(['a', 'b']);
     made.withdraw('a');

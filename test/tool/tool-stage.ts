@@ -41,8 +41,14 @@ export type Told =
       readonly response: JsonObject;
       readonly actions: EventActions;
       readonly isPending: boolean;
+      readonly isLate: boolean;
     }
-  | { readonly kind: 'withdrawn'; readonly ids: readonly string[] }
+  | {
+      readonly kind: 'withdrawn';
+      readonly ids: readonly string[];
+      /** Those of them whose results waited for the others of their message. */
+      readonly withResult: readonly string[];
+    }
   | { readonly kind: 'changed'; readonly actions: EventActions }
   | { readonly kind: 'answered'; readonly responses: readonly FunctionResponse[] }
   | ({ readonly kind: 'update' } & ModelUpdate)
@@ -57,12 +63,17 @@ export class RecordingHost implements ToolHost {
   readonly events: ToolHost['events'] = {
     called: (calls, { longRunningToolIds = [] }) =>
       this.#keep({ kind: 'called', ids: calls.map(({ id }) => id), long: longRunningToolIds }),
-    responded: (responses, { actions, isPending = false, eventId }) => {
+    responded: (responses, { actions, isPending = false, isLate = false, eventId }) => {
       if (eventId !== undefined) this.#onStored(eventId);
       for (const { id, response } of responses)
-        this.#keep({ kind: 'responded', id, response, actions, isPending });
+        this.#keep({ kind: 'responded', id, response, actions, isPending, isLate });
     },
-    withdrawn: (calls) => this.#keep({ kind: 'withdrawn', ids: calls.map(({ id }) => id) }),
+    withdrawn: (calls) =>
+      this.#keep({
+        kind: 'withdrawn',
+        ids: calls.map(({ id }) => id),
+        withResult: calls.flatMap(({ id, hasResult }) => (hasResult ? id : [])),
+      }),
     changed: (actions) => this.#keep({ kind: 'changed', actions }),
   };
 
@@ -168,6 +179,8 @@ export class ToolStage {
     readonly callId: string;
     readonly response: JsonObject;
     readonly actions: EventActions;
+    /** It was told before as given up. */
+    readonly isLate: boolean;
   }[] = [];
   /** What was changed behind the end of the run. */
   readonly lateChanges: EventActions[] = [];
@@ -195,8 +208,9 @@ export class ToolStage {
       store: storeOf({ ledger, store, readState }),
       agentNamed: (name) => (name === 'desk' ? agent : undefined),
       runInWorker: () => () => Promise.reject(new Error('there are no workers here')),
-      tellLate: async ({ id, callId }, { response = {} }, actions) => {
-        if (store.tell(id)) this.late.push({ callId, response, actions });
+      tellLate: async (_run, { response: { id: callId = '', response = {} }, actions, eventId }) => {
+        const isLate = eventId === undefined;
+        if (isLate || store.tell(eventId)) this.late.push({ callId, response, actions, isLate });
       },
       tellChanged: async (_run, actions) => void this.lateChanges.push(actions),
       clock,
@@ -317,13 +331,15 @@ function storeOf({ ledger, store, readState }: StoreParts): ToolStore {
     claim: (claim) => ledger.claim(claim),
     settle: (appName, key, response) => ledger.settle(appName, key, response),
     release: (appName, key) => ledger.release(appName, key),
-    listLedger: () => ledger.listLedger(),
     addPendingCall: (call) => store.addPendingCall(call),
     listPendingCalls: () => store.listPendingCalls(),
     findPendingCall: () => store.findPendingCall(),
     decidePendingCall: (id, decision) => store.decidePendingCall(id, decision),
     settlePendingCall: (id) => store.settlePendingCall(id),
     listDecidedCalls: () => store.listDecidedCalls(),
+    handOverPendingCall: (id) => store.handOverPendingCall(id),
+    keepPendingCalls: (ids) => store.keepPendingCalls(ids),
+    listLostCalls: () => store.listLostCalls(),
   };
 }
 
