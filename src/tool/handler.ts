@@ -88,9 +88,10 @@ export class Handlers {
       const { secrets } = this.#options;
       const isGivenUp = controller.signal.aborted || isInstance(error, TimeUp);
       const goesOn = isGivenUp && (progress.hasBegun || progress.isDoneByAnother);
-      if (goesOn)
+      if (goesOn) {
         void work.then(run.onLate, (late: unknown) => run.onLate(errorResponse(secrets.errorText(late))));
-      if (isGivenUp && progress.hasBegun && !isLong) this.#deaf.add(tool.name, work, giveBack);
+        if (!isLong) this.#deaf.add(tool.name, work, giveBack);
+      }
       return { response: this.#failure(run, error, goesOn), ran: progress.hasBegun, goesOn };
     }
   }
@@ -156,7 +157,7 @@ interface Progress {
 }
 
 const NOT_KNOWN_YET =
-  'It may have been done: whether it was done is not known yet. Say so; you will be told the outcome. Do not ask for it again meanwhile.';
+  'It may have been done: whether it was done is not known yet. Say so; you will learn the outcome in this conversation as soon as there is one. Do not ask for it again meanwhile.';
 
 function notRun(response: Response): HandlerOutcome {
   return { response, ran: false, goesOn: false };

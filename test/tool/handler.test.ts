@@ -449,7 +449,7 @@ describe('a side effect', () => {
     'that is %s is told as perhaps done until the outcome is known',
     async (_what, giveUp) => {
       const { stage, before } = await givenUp(giveUp, () => ({ refund_id: 'R-1' }));
-      expect(before?.['error']).toMatch(/whether it was done is not known yet.*you will be told the outcome/);
+      expect(before?.['error']).toMatch(/whether it was done is not known yet.*you will learn the outcome/);
       expect(stage.host.texts).toEqual([
         expect.stringContaining('carried out after all. Its result: {"refund_id":"R-1"}'),
       ]);
