@@ -84,15 +84,11 @@ async function decideApproval(
   }
   const outcome = await decide(id, read.data);
   if (outcome.kind === 'unknown') notFound(response, 'approval');
-  else if (outcome.kind === 'working') response.status(409).json({ error: AT_WORK });
   else {
     const decision = outcome.kind === 'decided' ? outcome.call.decision : outcome.decision;
     response.json({ id, decision: decision ?? null });
   }
 }
-
-const AT_WORK =
-  'its handler is still at work: there is nothing to approve or deny until it has ended or leaves the work to somebody else';
 
 function faultOf({ issues: [issue] }: z.ZodError): string {
   if (issue?.code === 'unrecognized_keys') return `${issue.keys.join(', ')}: only decision and by are known`;

@@ -136,14 +136,12 @@ export async function decideCall(
     .where('id', '=', id)
     .where('decision', 'is', null)
     .where('settled_at_ms', 'is', null)
-    .where('working_at_ms', 'is', null)
     .returningAll()
     .executeTakeFirst();
   if (row !== undefined)
     return { kind: 'decided', call: { ...callOf(row), decision, by, decidedAtMs: nowMs } };
   const known = await findCall(trx, id);
   if (known === undefined) return { kind: 'unknown' };
-  if (known.decision === undefined && !known.isSettled) return { kind: 'working' };
   return { kind: 'repeat', ...(known.decision && { decision: known.decision }) };
 }
 
@@ -167,6 +165,7 @@ export async function lostCalls(connection: Connection, beforeMs: number): Promi
     .selectFrom('pending_call')
     .selectAll()
     .where('settled_at_ms', 'is', null)
+    .where('decision', 'is', null)
     .where('working_at_ms', '<', beforeMs)
     .orderBy('working_at_ms')
     .limit(PENDING_PAGE_MAX)

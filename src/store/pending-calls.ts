@@ -38,8 +38,6 @@ export type DecideOutcome =
   | { readonly kind: 'unknown' }
   /** It was decided before, or settled by itself, and then has no decision: nothing changed. */
   | { readonly kind: 'repeat'; readonly decision?: Decision }
-  /** Its handler is at work: nobody can decide what it will come to, and nothing changed. */
-  | { readonly kind: 'working' }
   /** This is the decision; whoever gets this carries it out. */
   | { readonly kind: 'decided'; readonly call: DecidedCall };
 
@@ -67,7 +65,7 @@ export interface PendingCalls {
   settlePendingCall(id: string): Promise<boolean>;
   /** Decided and not settled: what a crash left behind, to be carried out when the server starts. */
   listDecidedCalls(): Promise<readonly DecidedCall[]>;
-  /** The handler has ended and left the work to somebody else: from now on it can be decided. */
+  /** The handler has ended and left the work to somebody else: its server's end is not its end any more. */
   handOverPendingCall(id: string): Promise<void>;
   /** The handlers of these calls are still at work, now. */
   keepPendingCalls(ids: readonly string[]): Promise<void>;

@@ -398,7 +398,8 @@ export class AgentTools implements ToolWork {
     const { desk, handlers, log } = this.#options;
     const isApproval = decided.kind === 'approval';
     this.#pending.delete(decided.id);
-    withdrawn.abort(new Error('it was decided elsewhere'));
+    // Slow work that is approved goes on, and its own result follows.
+    if (isApproval || decided.decision === 'deny') withdrawn.abort(new Error('it was decided elsewhere'));
     // What the ledger guards may be tried again after a crash, until the event of its result settles it; anything else is rather
     // lost than done twice.
     let isOurs = isApproval && tool.sideEffect !== undefined;

@@ -34,6 +34,7 @@ export async function outcomeOfDecision(run: DecidedRun): Promise<CallOutcome> {
     if (!goesOn) scope.close();
     return { kind: 'done', response, actions, ran, endInvocation: scope.endsInvocation };
   };
+  if (call.isWorking === true) return outcome(decidedAtWork(call, by), true, true);
   if (call.decision === 'deny')
     return outcome(errorResponse(`${call.tool} was denied${by}. It was not done.`), false);
   if (call.kind === 'longRunning')
@@ -63,4 +64,14 @@ export async function outcomeOfDecision(run: DecidedRun): Promise<CallOutcome> {
       }),
     async ({ response, ran, goesOn }) => outcome(await after(response), ran, goesOn),
   );
+}
+
+/** Its handler has not ended: what it comes to all the same is told when it has. */
+function decidedAtWork({ tool, decision }: DecidedCall, by: string): JsonObject {
+  if (decision === 'deny')
+    return errorResponse(
+      `${tool} was denied${by} and told to stop. What it had done by then is not known yet.`,
+    );
+  const message = `It was approved${by}, and is still being carried out. What it comes to will be told.`;
+  return { status: 'approved', message };
 }

@@ -65,7 +65,7 @@ export class PendingDesk {
     }
   }
 
-  /** The handler has ended and leaves the work to somebody else, or to a person: from now on it can be decided. Never rejects. */
+  /** The handler has ended and leaves the work to somebody else, or to a person. Never rejects. */
   async handOver(id: string): Promise<void> {
     this.#working.delete(id);
     this.#handedOver.add(id);
@@ -136,7 +136,10 @@ export class PendingDesk {
     // The store is told now, and takes no decision then.
     if (this.#shut.has(id)) await store.settlePendingCall(id);
     const outcome = await store.decidePendingCall(id, decision);
-    if (outcome.kind === 'decided') this.#carryOut(outcome.call);
+    if (outcome.kind === 'decided') {
+      this.#working.delete(id);
+      this.#carryOut(outcome.call);
+    }
     return outcome;
   }
 

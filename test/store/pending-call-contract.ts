@@ -96,17 +96,24 @@ export function pendingCallContract(rig: ContractRig): void {
       expect(await store.listDecidedCalls()).toEqual([]);
     });
 
-    test('cannot be decided while their handlers are at work, and can once those have left it to somebody else', async () => {
+    test('are told apart where their handlers are at work, also once they are decided', async () => {
       const store = await rig.withSession(KEY);
       const call = callOf('p1', { kind: 'longRunning', isWorking: true });
       await store.addPendingCall(call);
       expect(await waiting(store)).toEqual([call]);
-      for (const decision of ['approve', 'deny'] as const)
-        expect(await store.decidePendingCall('p1', { decision })).toEqual({ kind: 'working' });
-      expect(await store.findPendingCall('p1')).toEqual({ id: 'p1', isSettled: false });
-      await store.handOverPendingCall('p1');
-      expect(await waiting(store)).toEqual([callOf('p1', { kind: 'longRunning' })]);
-      expect(await store.decidePendingCall('p1', { decision: 'deny' })).toMatchObject({ kind: 'decided' });
+      await store.addPendingCall(callOf('p2', { kind: 'longRunning', isWorking: true }));
+      await store.handOverPendingCall('p2');
+      expect(await waiting(store)).toEqual([call, callOf('p2', { kind: 'longRunning' })]);
+      for (const [id, isWorking] of [
+        ['p1', true],
+        ['p2', undefined],
+      ] as const) {
+        const outcome = await store.decidePendingCall(id, { decision: 'deny' });
+        expect(outcome).toMatchObject({ kind: 'decided', call: { id, decision: 'deny' } });
+        expect(outcome.kind === 'decided' && outcome.call.isWorking).toBe(isWorking);
+      }
+      rig.clock.wall += 1_001;
+      expect(await store.listLostCalls(1_000)).toEqual([]);
     });
 
     test('are lost when nobody has said for so long that they are worked at', async () => {

@@ -64,8 +64,7 @@ export class MemoryPendingCalls implements PendingCalls {
     const row = this.rows.get(id);
     if (row === undefined) return { kind: 'unknown' };
     if (row.decided !== undefined || row.isSettled) return { kind: 'repeat' };
-    if (row.isWorking) return { kind: 'working' };
-    row.decided = { ...row.call, decision, by, decidedAtMs: 1 };
+    row.decided = { ...row.call, isWorking: row.isWorking, decision, by, decidedAtMs: 1 };
     return { kind: 'decided', call: structuredClone(row.decided) };
   }
 
@@ -106,8 +105,8 @@ export class MemoryPendingCalls implements PendingCalls {
   /** As if nobody had said for long that anything is worked at. */
   async listLostCalls(): Promise<readonly PendingCall[]> {
     await this.#reach();
-    return [...this.rows.values()].flatMap(({ call, isWorking, isSettled }) =>
-      isWorking && !isSettled ? call : [],
+    return [...this.rows.values()].flatMap(({ call, isWorking, isSettled, decided }) =>
+      isWorking && !isSettled && decided === undefined ? call : [],
     );
   }
 
