@@ -37,7 +37,9 @@ function tellable(value: unknown, textOf: TextOf): Response {
   try {
     json = jsonOf(value);
   } catch (error) {
-    throw new TypeError(textOf(error), { cause: error });
+    // Cut behind its secrets: half of one would not be found.
+    const [why = ''] = textOf(error).split('\n');
+    throw new TypeError(why, { cause: error });
   }
   if (json === undefined) return { result: null };
   if (json.length > TOOL_RESULT_MAX_CHARS)
@@ -54,8 +56,7 @@ export function jsonOf(value: unknown): string | undefined {
     return JSON.stringify(value, plain);
   } catch (error) {
     if (isInstance(error, Untold)) throw error;
-    const [why] = errorText(error).split('\n');
-    throw new TypeError(`what it returned cannot be told as JSON: ${why ?? ''}`, { cause: error });
+    throw new TypeError(`what it returned cannot be told as JSON: ${errorText(error)}`, { cause: error });
   }
 }
 
