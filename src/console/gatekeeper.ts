@@ -21,7 +21,7 @@ export function createGatekeeper(
   token: string | undefined,
   options: { readonly bySubprotocol?: boolean } = {},
 ): Gatekeeper {
-  if (token === undefined) return ({ headers }) => localRefusal(headers);
+  if (token === undefined) return localRefusal;
   const expected = digest(token);
   return ({ headers }) => {
     const given =
@@ -59,7 +59,7 @@ function subprotocolToken(headers: IncomingHttpHeaders): string | undefined {
   return encoded === undefined ? undefined : Buffer.from(encoded, 'base64url').toString();
 }
 
-function localRefusal(headers: IncomingHttpHeaders): DoorRefusal | undefined {
+function localRefusal({ headers, method }: IncomingMessage): DoorRefusal | undefined {
   const { host } = headers;
   if (!isLoopbackHostHeader(host)) {
     return { status: 403, error: 'without CONSOLE_TOKEN only a loopback Host is served' };
@@ -67,15 +67,21 @@ function localRefusal(headers: IncomingHttpHeaders): DoorRefusal | undefined {
   if (cameThroughProxy(headers)) {
     return { status: 403, error: 'without CONSOLE_TOKEN nothing that a proxy or tunnel passed on is served' };
   }
-  if (!isFromForeignPage(headers)) return undefined;
+  if (!isFromForeignPage(headers) || isFollowedLink(headers, method)) return undefined;
   return {
     status: 403,
     error: 'without CONSOLE_TOKEN nothing that a page of another origin sends is served',
   };
 }
 
-/** By what browsers say of a request and no page can change: `Sec-Fetch-Site` on what they send to loopback, links that are
- * followed among it (https://www.w3.org/TR/fetch-metadata/), and `Origin` on sockets, unsafe methods and whatever would let
+/** A person follows a link, such as one from Grafana, in a tab of its own: the page that has it learns nothing of the answer. */
+function isFollowedLink({ origin, ...headers }: IncomingHttpHeaders, method: string | undefined): boolean {
+  const isWholePage = headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
+  return method === 'GET' && isWholePage && headers.upgrade === undefined && origin === undefined;
+}
+
+/** By what browsers say of a request and no page can change: `Sec-Fetch-Site` on what they send to loopback
+ * (https://www.w3.org/TR/fetch-metadata/), and `Origin` on sockets, unsafe methods and whatever would let
  * the page read the answer. `none` is the address bar. */
 function isFromForeignPage({ origin, host, ...headers }: IncomingHttpHeaders): boolean {
   const site = headers['sec-fetch-site'];

@@ -101,6 +101,19 @@ describe('without a token', () => {
     expect(await statusOfSocket(open, headers)).toBe(101);
   });
 
+  it('a link that a person follows is served, as a whole page and to read', async () => {
+    const link = {
+      'Sec-Fetch-Site': 'cross-site',
+      'Sec-Fetch-Mode': 'navigate',
+      'Sec-Fetch-Dest': 'document',
+    };
+    expect(await statusOf(open, 'GET', '/calls', link)).toBe(200);
+    expect(await statusOf(open, 'POST', '/run', link)).toBe(403);
+    expect(await statusOfSocket(open, link)).toBe(403);
+    for (const other of [{ 'Sec-Fetch-Dest': 'iframe' }, { 'Sec-Fetch-Mode': 'cors' }, { Origin: 'null' }])
+      expect(await statusOf(open, 'GET', '/calls', { ...link, ...other })).toBe(403);
+  });
+
   it.each(FOREIGN)('%s may still learn that the server lives', async (_what, headersOf) => {
     for (const path of ['/healthz', '/readyz'])
       expect(await statusOf(open, 'GET', path, headersOf(open.url))).toBe(200);
