@@ -62,13 +62,25 @@ async function placeCall(dataDir: string): Promise<string> {
   return phone.callSid;
 }
 
+/** The call is what it is said to be only where the caller's words met the greeting: on a machine that is busy enough they may not. */
+function isGreetingCut({ lines }: Fixture): boolean {
+  const heard = lines.flatMap((line) =>
+    line.leg === 'call' && line.heard !== undefined ? [line.heard] : [],
+  );
+  return heard.find(({ role }) => role === 'model')?.interrupted === true;
+}
+
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'earshot-record-'));
-  callSid = await placeCall(folder);
-  files = await readdir(join(folder, 'recordings'));
-  recorded = await recordingIn(folder);
-  text = await readFile(recorded.path, 'utf8');
-}, 60_000);
+  for (let tries = 1; tries <= 3; tries += 1) {
+    folder = await mkdtemp(join(tmpdir(), 'earshot-record-'));
+    callSid = await placeCall(folder);
+    files = await readdir(join(folder, 'recordings'));
+    recorded = await recordingIn(folder);
+    text = await readFile(recorded.path, 'utf8');
+    if (isGreetingCut(recorded) || tries === 3) break;
+    await rm(folder, { recursive: true, force: true });
+  }
+}, 90_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** The one recording in a server's folder. */
