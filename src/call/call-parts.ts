@@ -90,7 +90,8 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     run,
     onLost: (lost) => functionCalls.onModelLost(lost),
   });
-  const isWaiting = (): boolean => functionCalls.isWorkUnderWay;
+  // Nobody waits for a model that has never said a word.
+  const isWaiting = (): boolean => functionCalls.isWorkUnderWay && conversation.messagesBegun > 0;
   const idle = makeIdleWatch(setUp, host, { clock, conversation, isWaiting });
   const line = new CallLine({
     callSid: identity.callSid,

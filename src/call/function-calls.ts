@@ -71,7 +71,8 @@ export class FunctionCalls {
   /** A message of the model is being handled: what is known at once happens in it. */
   #isDispatching = false;
   /** What the model was given last to speak about: until it has begun to, or its time is over. */
-  #told: { readonly atMs: number; readonly messagesBegun: number; readonly untilMs: number } | undefined;
+  #told: { readonly messagesBegun: number; readonly untilMs: number } | undefined;
+  #interruptedAtMs = -Infinity;
 
   constructor(options: FunctionCallsOptions) {
     this.#options = options;
@@ -165,7 +166,7 @@ export class FunctionCalls {
   /** Twice a second, and whenever a pause may have begun: what waits is told if neither side is speaking, and nobody is
    * saying goodbye. */
   tellUpdate(): void {
-    const { conversation, model, isLive, events } = this.#options;
+    const { conversation, clock, model, isLive, events } = this.#options;
     if (!isLive()) return;
     if (this.#calls.awaitsAnswer) {
       conversation.noteActivity();
@@ -176,7 +177,10 @@ export class FunctionCalls {
     const update = this.#updates.take(this.#isPause(), this.#mayInterrupt());
     if (update === undefined) return;
     this.#given(UPDATE_ANSWER_MAX_MS);
-    if (update.interrupts) conversation.giveWay();
+    if (update.interrupts) {
+      this.#interruptedAtMs = clock.nowMs();
+      conversation.giveWay();
+    }
     conversation.ask(toldByTool(update.text));
     events.onUpdateTold();
   }
@@ -251,8 +255,7 @@ export class FunctionCalls {
 
   #given(waitMs: number): void {
     const { clock, conversation } = this.#options;
-    const atMs = clock.nowMs();
-    this.#told = { atMs, messagesBegun: conversation.messagesBegun, untilMs: atMs + waitMs };
+    this.#told = { messagesBegun: conversation.messagesBegun, untilMs: clock.nowMs() + waitMs };
   }
 
   /** The goodbye has been said, so that a word about the result would be a second one. */
@@ -285,8 +288,7 @@ export class FunctionCalls {
   }
 
   #mayInterrupt(): boolean {
-    const sinceMs = this.#options.clock.nowMs() - (this.#told?.atMs ?? -Infinity);
-    return sinceMs >= UPDATE_INTERRUPTS_MIN_MS;
+    return this.#options.clock.nowMs() - this.#interruptedAtMs >= UPDATE_INTERRUPTS_MIN_MS;
   }
 
   #isPause(): boolean {

@@ -133,6 +133,15 @@ describe('a caller who waits', () => {
     await rig.advance(5_000);
   });
 
+  it('is not left with a model that never says a word', async () => {
+    const rig = new CallRig({ agent, deps: { callMaxMs: 0 } });
+    const { callSid, model } = await rig.call();
+    model.listener.onToolCall([{ id: 'c1', name: 'watch', args: {} }]);
+    await rig.turns();
+    await rig.advance(120_000);
+    expect(rig.view(callSid).endReason).toBe('model_lost');
+  });
+
   it('is asked again, and then said goodbye to, once it is over', async () => {
     const rig = new CallRig({ agent, deps: { callMaxMs: 0 } });
     const { callSid, model } = await rig.greeted();

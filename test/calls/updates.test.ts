@@ -90,6 +90,19 @@ describe('a report', () => {
     await rig.advance(200_000);
   });
 
+  it('that interrupts leaves a second to the one before, also where the model speaks to it at once', async () => {
+    const { rig, model, report, told } = await watching({ interrupts: true });
+    await report('1');
+    await rig.advance(100);
+    model.say('One.', 3_000);
+    await report('2');
+    await rig.advance(100);
+    expect(told()).toHaveLength(1);
+    await rig.advance(1_500);
+    expect(told()).toHaveLength(2);
+    await rig.advance(200_000);
+  });
+
   it('that interrupts leaves a second to the one before, and only the newest follows', async () => {
     const { rig, model, report, told } = await watching({ interrupts: true });
     model.say('Let me tell you something long about it.', 5_000);
