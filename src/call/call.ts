@@ -20,16 +20,11 @@ import type { VoiceAnswer } from '../telephony/voice-door.js';
 import type { CallClock } from './call-clock.js';
 import type { CallDeps } from './call-deps.js';
 import type { CallEffects } from './call-effects.js';
+import { decidedReason } from './call-ending.js';
 import type { CallIdentity } from './call-identity.js';
 import type { CallLine } from './call-line.js';
 import { type CallSetUp, type CallTimerName, makeCallParts } from './call-parts.js';
-import {
-  type CallEvent,
-  type CallState,
-  decidedReason,
-  INITIAL_CALL_STATE,
-  transition,
-} from './call-state.js';
+import { type CallEvent, type CallState, INITIAL_CALL_STATE, transition } from './call-state.js';
 import type { CallTimers } from './call-timers.js';
 import { CallTrail } from './call-trail.js';
 import type { Conversation } from './conversation.js';

@@ -13,21 +13,15 @@ import type { CallTime } from '../clock.js';
 import type { MessageView } from '../console/call-view.js';
 import type { RunEvents } from '../event/run-events.js';
 import type { StreamOutcome } from '../event/run-stream.js';
-import {
-  EARLY_KEYS_MAX,
-  EARLY_TEXTS_MAX,
-  NOTE_MAX_CHARS,
-  PROMPT_WAIT_MAX_MS,
-  TRANSCRIBED_BARGE_IN_MIN_MS,
-} from '../limits.js';
+import { PROMPT_WAIT_MAX_MS, TRANSCRIBED_BARGE_IN_MIN_MS } from '../limits.js';
 import type { LiveConnection } from '../model/live-connection.js';
-import { HELD_TEXTS_MAX } from '../tool-limits.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { MediaStream } from '../telephony/media-stream.js';
 import { AgentLeg } from './agent-leg.js';
 import type { AgentMessage } from './agent-message.js';
 import { CallerLeg, type SoundTee } from './caller-leg.js';
 import { askGreeting, CALLER_IS_BACK, cutByTool, heardOnly, lineLost } from './line-texts.js';
+import { ModelTexts } from './model-texts.js';
 import { PROMPT_TEXTS, type PromptName, type Prompts } from './prompts.js';
 import { Transcript } from './transcript.js';
 import { TurnClock } from './turn-clock.js';
@@ -61,19 +55,11 @@ export class Conversation {
   readonly #caller: CallerLeg;
   readonly #turns: TurnClock;
   readonly #transcript: Transcript;
+  readonly #texts = new ModelTexts();
   #stream: MediaStream | undefined;
-  #model: LiveConnection | undefined;
   #clip: { readonly utterance: Utterance; readonly prompt: PromptName } | undefined;
   /** Recorded clips that were heard to their end. */
   readonly #heardClips = new Set<PromptName>();
-  /** What the model does not know yet: it travels with the next text or tool response. */
-  #note: string | undefined;
-  #earlyKeys = 0;
-  /** The model must get nothing for now. */
-  #isHeld = false;
-  #heldTexts: string[] = [];
-  /** Typed before the model was ready; it goes in one text, in the greeting's place. */
-  #earlyTexts: string[] = [];
   #hasAskedGreeting = false;
   #messagesBegun = 0;
   #otherActivityAtMs: number;
@@ -148,13 +134,13 @@ export class Conversation {
   // --- The two ends -----------------------------------------------------------------------------------------------
 
   attachModel(model: LiveConnection): void {
-    this.#model = model;
+    this.#texts.attach(model);
     this.#caller.attachModel(model);
   }
 
   /** The model is gone; what it said before is still played. */
   detachModel(lost: boolean): void {
-    this.#model = undefined;
+    this.#texts.detach();
     this.#caller.detachModel();
     this.#agent.onModelGone(lost);
   }
@@ -177,12 +163,12 @@ export class Conversation {
 
   /** Whoever has typed something by now is answered instead. */
   greet(greeting: string | undefined): void {
-    const typed = this.#earlyTexts.splice(0);
-    if (typed.length > 0) return this.ask(typed.join('\n'));
+    const typed = this.#texts.takeTyped();
+    if (typed !== undefined) return this.ask(typed);
     if (this.#options.isContinued === true) return this.welcomeBack();
     this.#hasAskedGreeting = true;
     this.#agent.expectGreeting();
-    this.#model?.sendText(this.#withNote(askGreeting(greeting)));
+    this.#texts.ask(askGreeting(greeting));
   }
 
   /** The greeting was asked for and nothing has come. */
@@ -199,18 +185,13 @@ export class Conversation {
   ask(text: string): void {
     this.#agent.onAsked();
     this.#otherActivityAtMs = this.#clock.nowMs();
-    if (!this.#isHeld) this.#model?.sendText(this.#withNote(text));
-    // More than anybody types or presses while a call runs: the oldest goes.
-    else if (this.#heldTexts.push(text) > HELD_TEXTS_MAX) this.#heldTexts.shift();
+    this.#texts.ask(text);
   }
 
   /** The model must get neither sound nor text for now; what waited follows when it may. */
   holdInput(isHeld: boolean): void {
-    if (this.#isHeld === isHeld) return;
-    this.#isHeld = isHeld;
     this.#caller.hold(isHeld);
-    const held = isHeld ? [] : this.#heldTexts.splice(0);
-    if (held.length > 0) this.#model?.sendText(this.#withNote(held.join('\n')));
+    this.#texts.hold(isHeld);
   }
 
   /** Something was done, though nobody spoke. */
@@ -250,7 +231,7 @@ export class Conversation {
     this.#caller.release();
     this.#decimator.release();
     this.#stream = undefined;
-    this.#model = undefined;
+    this.#texts.detach();
     this.#transcript.end();
   }
 
@@ -262,13 +243,14 @@ export class Conversation {
 
   onKey(text: string): void {
     this.#keyPressedAtMs = this.#clock.nowMs();
-    if (this.#model === undefined) return this.#noteKey(text);
+    // A key before the model is ready goes in front of the greeting's request.
+    if (!this.#texts.isConnected) return this.#texts.noteKey(text);
     this.#turns.onAsked();
     this.ask(text);
   }
 
   get mayType(): boolean {
-    return this.#earlyTexts.length < EARLY_TEXTS_MAX;
+    return this.#texts.mayType;
   }
 
   /** The caller typed: what is being said is cut, and the model answers. Kept for it where it is not ready. */
@@ -277,8 +259,8 @@ export class Conversation {
     this.#agent.giveWay();
     this.#transcript.addTyped(text);
     this.#turns.onAsked();
-    if (this.#model === undefined) this.#earlyTexts.push(text);
-    else this.ask(text);
+    if (this.#texts.isConnected) this.ask(text);
+    else this.#texts.typed(text);
   }
 
   /** The caller's words. Returns whether they cut the agent short: it had generated all of its message, so the model
@@ -329,9 +311,7 @@ export class Conversation {
 
   /** What the model should learn with something that is sent anyway; given out once. */
   takeNote(): string | undefined {
-    const note = this.#note;
-    this.#note = undefined;
-    return note;
+    return this.#texts.takeNote();
   }
 
   // --- What others may know -------------------------------------------------------------------------------------------
@@ -382,26 +362,9 @@ export class Conversation {
     return this.#transcript.messages();
   }
 
-  /** A key before the model is ready goes in front of the greeting's request. */
-  #noteKey(text: string): void {
-    if (this.#earlyKeys >= EARLY_KEYS_MAX) return;
-    this.#earlyKeys += 1;
-    this.#addNote(text);
-  }
-
-  /** Bounded: the newest is what matters. */
-  #addNote(note: string): void {
-    this.#note = (this.#note === undefined ? note : `${this.#note}\n${note}`).slice(-NOTE_MAX_CHARS);
-  }
-
   #cutNote(heardText: string): string {
     if (this.#isGivingWay) return cutByTool(heardText);
     return this.#stream === undefined ? lineLost(heardText) : heardOnly(heardText);
-  }
-
-  #withNote(text: string): string {
-    const note = this.takeNote();
-    return note === undefined ? text : `${note}\n${text}`;
   }
 
   /** Late words of the question that is being answered are not a barge-in: the caller spoke since the answer's first
@@ -430,7 +393,8 @@ export class Conversation {
     });
     this.#turns.onMessageClosed(message);
     this.#otherActivityAtMs = this.#clock.nowMs();
-    if (interrupted && text.trim() !== message.wholeText().trim()) this.#addNote(this.#cutNote(text.trim()));
+    if (interrupted && text.trim() !== message.wholeText().trim())
+      this.#texts.note(this.#cutNote(text.trim()));
   }
 
   #outcomeOf(message: AgentMessage, interrupted: boolean): StreamOutcome {
