@@ -3,7 +3,7 @@
  */
 import { readFileSync } from 'node:fs';
 
-export const PROMPT_NAMES = ['apology', 'unavailable', 'goodbye', 'draining'] as const;
+export const PROMPT_NAMES = ['apology', 'unavailable', 'goodbye', 'draining', 'hold'] as const;
 export type PromptName = (typeof PROMPT_NAMES)[number];
 
 /** What each clip says. */
@@ -13,6 +13,7 @@ export const PROMPT_TEXTS: Readonly<Record<PromptName, string>> = {
   unavailable: "I'm sorry, we cannot take your call at the moment. Please call again later. Goodbye.",
   goodbye: 'Thank you for calling. Goodbye.',
   draining: "I'm sorry, we are taking a short break. Please call again in a few minutes. Goodbye.",
+  hold: 'One moment, please.',
 };
 
 export type Prompts = Readonly<Record<PromptName, Uint8Array>>;

@@ -1,6 +1,6 @@
 /**
  * How long a rehearsal connection lasts and how it ends early: `goAway` with the drop behind it or without, an end of
- * life like the real one's, going mute, closing. Owns the timers of these.
+ * life like the real one's, going mute, closing. Owns the timers of these, and of a setup that takes its time.
  */
 import type { Clock, Timer } from '../../clock.js';
 import type { Dialogue } from './dialogue.js';
@@ -36,7 +36,7 @@ export class ConnectionLife {
     if (life === undefined) return;
     const { seconds } = life;
     const warningSeconds = Math.min(seconds, life.warningSeconds);
-    this.#after(seconds - warningSeconds, () =>
+    this.after(seconds - warningSeconds, () =>
       this.goAway({ timeLeftSeconds: warningSeconds, thenDrop: true, code: 1011 }),
     );
   }
@@ -45,13 +45,13 @@ export class ConnectionLife {
     this.#deps.send({ goAway: { timeLeft: `${timeLeftSeconds}s` } });
     if (!thenDrop) return;
     const reason = code === 1011 ? LIFE_OVER : CLOSE_REASONS[code];
-    this.#after(timeLeftSeconds, () => this.#deps.close(code, reason));
+    this.after(timeLeftSeconds, () => this.#deps.close(code, reason));
   }
 
   mute(forSeconds: number | undefined): void {
     this.#isMute = true;
     if (forSeconds === undefined) return;
-    this.#after(forSeconds, () => {
+    this.after(forSeconds, () => {
       this.#isMute = false;
     });
   }
@@ -60,17 +60,18 @@ export class ConnectionLife {
     this.#deps.close(code, reason ?? CLOSE_REASONS[code]);
   }
 
-  /** No timer is left. Idempotent. */
-  stop(): void {
-    for (const timer of this.#timers) timer.cancel();
-    this.#timers.clear();
-  }
-
-  #after(seconds: number, fire: () => void): void {
+  /** Not once it was stopped. */
+  after(seconds: number, fire: () => void): void {
     const timer = this.#deps.clock.setTimer(seconds * 1_000, () => {
       this.#timers.delete(timer);
       fire();
     });
     this.#timers.add(timer);
+  }
+
+  /** No timer is left. Idempotent. */
+  stop(): void {
+    for (const timer of this.#timers) timer.cancel();
+    this.#timers.clear();
   }
 }

@@ -9,7 +9,12 @@ import { z } from 'zod';
 import { ConfigError, errorText } from '../../errors.js';
 import { REHEARSAL_DIALOGUE_MAX_CHARS } from './rehearsal-limits.js';
 import { extraMessagesSchema } from './extra-message.js';
-import { chaosSchema, misbehaveSchema, setupMisbehaveSchema } from './misbehaviour.js';
+import {
+  chaosSchema,
+  misbehaveSchema,
+  resumptionMisbehaveSchema,
+  setupMisbehaveSchema,
+} from './misbehaviour.js';
 import { profileChoiceSchema } from './model-profile.js';
 
 /** WebSocket frames; the real service was seen to send both kinds. */
@@ -127,6 +132,7 @@ const dialogueSchema = z.strictObject({
   /** In order, each after so long without a word of either side; a caller who speaks starts them again. */
   silences: z.array(silenceSchema).max(20).default([]),
   setup: setupMisbehaveSchema.optional(),
+  resumption: resumptionMisbehaveSchema.optional(),
   chaos: chaosSchema.optional(),
   /** The connection ends after so long, as the real one does after about 600 s, with `goAway` before. */
   life: z.strictObject({ seconds, warningSeconds: z.number().min(0).max(3_600).default(60) }).optional(),

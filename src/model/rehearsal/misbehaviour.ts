@@ -15,7 +15,9 @@ const POINTS = [
   'beforeTurnComplete',
   'afterTurnComplete',
 ] as const;
-export type TurnPoint = (typeof POINTS)[number];
+/** `interrupted` stands behind the end of a turn that was cut off; chance does not draw it, for most turns have none. */
+const ALL_POINTS = [...POINTS, 'interrupted'] as const;
+export type TurnPoint = (typeof ALL_POINTS)[number];
 
 const CLOSE_CODES = [1000, 1006, 1007, 1008, 1011] as const;
 export type RehearsalCloseCode = (typeof CLOSE_CODES)[number];
@@ -49,7 +51,7 @@ const TURN_COMPLETE_REASONS = [
   'MAX_REGENERATION_REACHED',
 ] as const;
 
-export const turnPointSchema = z.enum(POINTS);
+export const turnPointSchema = z.enum(ALL_POINTS);
 const at = turnPointSchema;
 const seconds = z.number().min(0).max(3_600);
 const closeCode = z.literal(CLOSE_CODES);
@@ -70,7 +72,11 @@ const misbehaviourSchema = z.discriminatedUnion('do', [
   z.strictObject({ do: z.literal('leakText'), at: at.default('start'), text: z.string().min(1).max(2_000) }),
   z.strictObject({ do: z.literal('silent') }),
   z.strictObject({ do: z.literal('nearSilence') }),
-  z.strictObject({ do: z.literal('noTurnComplete') }),
+  z.strictObject({
+    do: z.literal('noTurnComplete'),
+    /** False: that the speech has been generated is not said either. */
+    generationComplete: z.boolean().default(true),
+  }),
   z.strictObject({ do: z.literal('lateTurnComplete'), seconds: seconds.default(20) }),
   z.strictObject({ do: z.literal('emptyTurn'), reason: z.enum(TURN_COMPLETE_REASONS).optional() }),
   z.strictObject({ do: z.literal('waitForInput') }),
@@ -92,19 +98,48 @@ export const MISBEHAVIOURS: readonly MisbehaviourKind[] = misbehaviourSchema.opt
 /** At most this many at once: more would hide one another. */
 export const misbehaveSchema = z.array(misbehaviourSchema).min(1).max(8);
 
-/** What goes wrong before `setupComplete`. */
+/** So long behind `setupComplete`; without it before. */
+const atSetup = { afterSeconds: seconds.optional() };
+
+/** What goes wrong with a connection, whatever is being said. */
 const setupMisbehaviourSchema = z.discriminatedUnion('do', [
-  z.strictObject({ do: z.literal('goAway'), ...goingAway }),
-  z.strictObject({ do: z.literal('close'), ...closing }),
-  z.strictObject({ do: z.literal('mute'), ...muting }),
+  z.strictObject({ do: z.literal('goAway'), ...atSetup, ...goingAway }),
+  z.strictObject({ do: z.literal('close'), ...atSetup, ...closing }),
+  z.strictObject({ do: z.literal('mute'), ...atSetup, ...muting }),
 ]);
 export type SetupMisbehaviour = z.infer<typeof setupMisbehaviourSchema>;
+const setupMisbehaviours = z.array(setupMisbehaviourSchema).min(1).max(4);
+const count = z.number().int().min(1).max(1_000);
 
-export const setupMisbehaveSchema = z.strictObject({
-  misbehave: z.array(setupMisbehaviourSchema).min(1).max(4),
-  /** Only the first so many connections of the dialogue; without it every one. */
-  connections: z.number().int().min(1).max(1_000).optional(),
-});
+export const setupMisbehaveSchema = z
+  .strictObject({
+    /** `setupComplete` waits so long. */
+    delayMs: z.number().int().min(0).max(10_000).optional(),
+    misbehave: setupMisbehaviours.optional(),
+    /** The first connection of the dialogue that is concerned. */
+    from: count.default(1),
+    /** Only so many connections; without it every one from there on. */
+    connections: count.optional(),
+  })
+  .refine(({ delayMs, misbehave }) => (delayMs ?? misbehave) !== undefined, {
+    message: 'needs one of delayMs, misbehave',
+  });
+
+export const resumptionMisbehaveSchema = z
+  .strictObject({
+    /** False: no handle is ever given out. */
+    handles: z.boolean().default(true),
+    /** A handle is refused with this code. */
+    refuse: closeCode.optional(),
+    /** Goes wrong on connections that were resumed. */
+    misbehave: setupMisbehaviours.optional(),
+    /** Refuses or misbehaves only the first so many times that a conversation is resumed; without it always. */
+    times: count.optional(),
+  })
+  .refine(({ handles, refuse, misbehave }) => !handles || (refuse ?? misbehave) !== undefined, {
+    message: 'needs one of handles, refuse, misbehave',
+  });
+export type ResumptionMisbehaviour = z.infer<typeof resumptionMisbehaveSchema>;
 
 export const chaosSchema = z.strictObject({
   seed: z.number().int(),

@@ -129,6 +129,11 @@ export class ModelTurn {
     this.#speech.cancel();
   }
 
+  /** The end of a turn that was cancelled because it was cut off has been told; the connection may be closed then. */
+  wasInterrupted(): void {
+    this.#pass('interrupted');
+  }
+
   #plan(reply: SpokenReply, disclosure: readonly Sentence[], depth: number): void {
     const { filler } = this.#deps.profile;
     this.#steps.push(this.#point('start'));
@@ -182,14 +187,19 @@ export class ModelTurn {
   }
 
   #reach(point: TurnPoint): void {
-    this.#sendMessagesAt(point);
+    if (!this.#ended) this.#sendMessagesAt(point);
     for (const one of this.#atPoints) {
       if (!this.#ended && one.at === point) this.#deps.misbehave(one);
     }
   }
 
+  /** A point behind the turn's end. */
+  #pass(point: TurnPoint): void {
+    this.#sendMessagesAt(point);
+    for (const one of this.#atPoints) if (one.at === point) this.#deps.misbehave(one);
+  }
+
   #sendMessagesAt(point: TurnPoint): void {
-    if (this.#ended) return;
     const due = this.#messages.filter(({ at }) => at === point);
     this.#messages = this.#messages.filter(({ at }) => at !== point);
     for (const { message } of due) this.#deps.sendMessage(message);
@@ -341,13 +351,18 @@ export class ModelTurn {
       return this.#after(this.#speech.unheardMs, () => this.#over());
     }
     this.#flushHeld();
-    this.#deps.sendContent({ generationComplete: true });
+    if (this.#saysGenerated) this.#deps.sendContent({ generationComplete: true });
     const late = this.#misbehaves.get('lateTurnComplete');
     const lateMs = late?.do === 'lateTurnComplete' ? late.seconds * 1_000 : 0;
     this.#after(this.#speech.unheardMs + lateMs, () => {
       this.#reach('beforeTurnComplete');
       if (!this.#ended) this.#completeAll();
     });
+  }
+
+  get #saysGenerated(): boolean {
+    const missing = this.#misbehaves.get('noTurnComplete');
+    return missing?.do !== 'noTurnComplete' || missing.generationComplete;
   }
 
   #completeAll(): void {

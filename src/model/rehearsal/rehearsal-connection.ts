@@ -4,7 +4,11 @@
  */
 import type { Clock, Timer } from '../../clock.js';
 import { errorText } from '../../errors.js';
-import { REHEARSAL_SETUP_TIMEOUT_MS, REHEARSAL_TEXT_MAX_CHARS } from './rehearsal-limits.js';
+import {
+  REHEARSAL_EARLY_FRAMES_MAX,
+  REHEARSAL_SETUP_TIMEOUT_MS,
+  REHEARSAL_TEXT_MAX_CHARS,
+} from './rehearsal-limits.js';
 import type { Log } from '../../observe/log.js';
 import { CallerEar } from './caller-ear.js';
 import {
@@ -20,10 +24,10 @@ import { ConnectionLife } from './connection-life.js';
 import type { DialogueState } from './dialogue-step.js';
 import type { Dialogue, FrameKind } from './dialogue.js';
 import { FunctionDeclarations } from './function-declarations.js';
-import { Chaos, type PointMisbehaviour, type SetupMisbehaviour } from './misbehaviour.js';
+import { Chaos, CLOSE_REASONS, type PointMisbehaviour, type SetupMisbehaviour } from './misbehaviour.js';
 import { type ModelProfile, modelProfile, withAnySetup } from './model-profile.js';
 import { rehearsalVoice } from './rehearsal-voice.js';
-import type { HandleHolder, ResumptionHandles } from './resumption-handles.js';
+import type { HandleHolder, Lineage, ResumptionHandles } from './resumption-handles.js';
 import type { SeededRandom } from './seeded-random.js';
 import {
   contentRefusal,
@@ -38,6 +42,7 @@ import { TokenMeter } from './token-meter.js';
 import { TurnTaking } from './turn-taking.js';
 
 const LATE_SETUP = 'Deadline expired before operation could complete.';
+const INVALID_HANDLE = 'Invalid session resumption handle.';
 
 /** What a client talks with. */
 export interface ChosenDialogue {
@@ -77,12 +82,21 @@ interface Conversation {
   isSeeding: boolean;
 }
 
+/** Where a conversation begins, and what goes wrong with it because it was resumed. */
+interface Beginning {
+  readonly state: DialogueState | undefined;
+  readonly misbehave: readonly SetupMisbehaviour[];
+}
+
 export class RehearsalConnection implements HandleHolder {
   readonly #deps: RehearsalConnectionDeps;
   readonly #life: ConnectionLife;
   readonly #tokens = new TokenMeter();
   #setupTimer: Timer | undefined;
   #conversation: Conversation | undefined;
+  #lineage: Lineage = { resumptions: 0 };
+  /** What comes while the setup takes its time; undefined when it does not. */
+  #early: ClientFrame[] | undefined;
   #typedText = '';
   #frames: FrameKind | undefined;
   /** Counts from 0, which is the setup. */
@@ -105,14 +119,24 @@ export class RehearsalConnection implements HandleHolder {
     return this.#endedMs ?? (this.#deps.isOpen() ? undefined : this.#deps.clock.nowMs());
   }
 
+  get lineage(): Lineage {
+    return this.#lineage;
+  }
+
   /** One frame from the client, text or binary alike. Never throws. */
   receive(json: string): void {
     if (this.#endedMs !== undefined) return;
     this.#lastConsumedIndex += 1;
-    try {
+    this.#carefully(() => {
       const read = readClientFrame(json);
       if ('refusal' in read) this.#close({ code: INVALID_ARGUMENT, reason: read.refusal });
       else this.#frame(read.frame);
+    });
+  }
+
+  #carefully(act: () => void): void {
+    try {
+      act();
     } catch (error) {
       this.#deps.log.error({ why: errorText(error) }, 'the rehearsal model failed on a message');
       this.#close({ code: INTERNAL_ERROR, reason: 'Internal error encountered.' });
@@ -143,6 +167,10 @@ export class RehearsalConnection implements HandleHolder {
     if (conversation === undefined) {
       return this.#close({ code: INVALID_ARGUMENT, reason: 'The first message must be setup.' });
     }
+    if (this.#early !== undefined) {
+      this.#early = [...this.#early, frame].slice(-REHEARSAL_EARLY_FRAMES_MAX);
+      return;
+    }
     if (frame.realtimeInput !== undefined) return this.#realtimeInput(conversation, frame.realtimeInput);
     if (frame.clientContent !== undefined) return this.#clientContent(conversation, frame.clientContent);
     if (frame.contextUpdate !== undefined) return this.#contextUpdate(conversation, frame.contextUpdate);
@@ -161,16 +189,31 @@ export class RehearsalConnection implements HandleHolder {
     const profile = profileOf(chosen);
     const refusal = setupRefusal(setup, profile);
     if (refusal !== undefined) return this.#close(refusal);
-    const resumed = this.#resume(setup.sessionResumption?.handle);
-    if ('code' in resumed) return this.#close(resumed);
+    const beginning = this.#beginning(setup.sessionResumption?.handle, dialogue);
+    if ('code' in beginning) return this.#close(beginning);
     this.#setupTimer?.cancel();
-    const conversation = this.#converse(setup, { ...chosen, profile, state: resumed.state });
+    const conversation = this.#converse(setup, { ...chosen, profile, state: beginning.state });
     this.#conversation = conversation;
-    if (connection <= (dialogue.setup?.connections ?? Infinity)) this.#misbehaveAtSetup(dialogue);
+    const own = concerns(dialogue.setup, connection) ? dialogue.setup : undefined;
+    const misbehave = [...(own?.misbehave ?? []), ...beginning.misbehave];
+    const complete = () => this.#completeSetup(conversation, dialogue, misbehave);
+    if (own?.delayMs === undefined) return complete();
+    this.#early = [];
+    this.#life.after(own.delayMs / 1_000, () => this.#carefully(complete));
+  }
+
+  #completeSetup({ turns }: Conversation, dialogue: Dialogue, misbehave: readonly SetupMisbehaviour[]): void {
+    for (const one of misbehave) if (one.afterSeconds === undefined) this.#misbehave(one);
     if (this.#endedMs !== undefined) return;
     this.#life.begin(dialogue.life);
     this.#send({ setupComplete: { sessionId: this.#deps.sessionId } });
-    conversation.turns.begin();
+    turns.begin();
+    for (const one of misbehave) {
+      if (one.afterSeconds !== undefined) this.#life.after(one.afterSeconds, () => this.#misbehave(one));
+    }
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const frame of early) if (this.#endedMs === undefined) this.#frame(frame);
   }
 
   #converse(
@@ -219,18 +262,24 @@ export class RehearsalConnection implements HandleHolder {
     return conversation;
   }
 
-  /** Where the dialogue stood by the handle; undefined without one. */
-  #resume(handle: string | undefined): { readonly state: DialogueState | undefined } | Refusal {
-    if (handle === undefined) return { state: undefined };
+  /** Where the dialogue stood by the handle, or its start; or why the handle is refused. */
+  #beginning(handle: string | undefined, { resumption }: Dialogue): Beginning | Refusal {
+    if (handle === undefined) return { state: undefined, misbehave: [] };
     const taken = this.#deps.handles.take(handle);
-    if ('state' in taken) return taken;
-    return taken.refused === 'in_use'
-      ? { code: INTERNAL_ERROR, reason: 'Session resumption failed: the session is still connected.' }
-      : { code: INVALID_ARGUMENT, reason: 'Invalid session resumption handle.' };
-  }
-
-  #misbehaveAtSetup({ setup }: Dialogue): void {
-    for (const one of setup?.misbehave ?? []) this.#misbehave(one);
+    if ('refused' in taken) {
+      return taken.refused === 'in_use'
+        ? { code: INTERNAL_ERROR, reason: 'Session resumption failed: the session is still connected.' }
+        : { code: INVALID_ARGUMENT, reason: INVALID_HANDLE };
+    }
+    const { state, lineage } = taken;
+    this.#lineage = lineage;
+    lineage.resumptions += 1;
+    if (resumption === undefined || lineage.resumptions > (resumption.times ?? Infinity)) {
+      return { state, misbehave: [] };
+    }
+    const { refuse, misbehave = [] } = resumption;
+    if (refuse === undefined) return { state, misbehave };
+    return { code: refuse, reason: refuse === INVALID_ARGUMENT ? INVALID_HANDLE : CLOSE_REASONS[refuse] };
   }
 
   #misbehave(one: PointMisbehaviour | SetupMisbehaviour): void {
@@ -302,6 +351,13 @@ export class RehearsalConnection implements HandleHolder {
     if (turns.functionResponse(response) || profile.unknownToolResponse === 'ignored') return;
     this.#close({ code: POLICY_VIOLATION, reason: 'Requested entity was not found.' });
   }
+}
+
+/** Whether the setup's misbehaviour is for this connection of the dialogue. */
+function concerns(setup: Dialogue['setup'], connection: number): boolean {
+  if (setup === undefined) return false;
+  const { from, connections = Infinity } = setup;
+  return connection >= from && connection < from + connections;
 }
 
 function profileOf({ dialogue, takesAnySetup }: ChosenDialogue): ModelProfile {

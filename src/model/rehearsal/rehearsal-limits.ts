@@ -16,6 +16,8 @@ export const REHEARSAL_CONNECTIONS_MAX = 1_000;
 export const REHEARSAL_PAYLOAD_MAX_BYTES = 4 * 1024 * 1024;
 /** A connection without `setup` for this long is closed. */
 export const REHEARSAL_SETUP_TIMEOUT_MS = 30_000;
+/** Frames that come before a delayed `setupComplete`, a caller's 20 s; the oldest is forgotten beyond. */
+export const REHEARSAL_EARLY_FRAMES_MAX = 1_000;
 /** Bytes unsent to a client above which the rehearsal stops speaking until it has read some: 16 s of speech. */
 export const REHEARSAL_BUFFERED_MAX_BYTES = 1024 * 1024;
 /** A function's response is waited for this long, then the turn goes on without it. */

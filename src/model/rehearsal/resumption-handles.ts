@@ -10,6 +10,13 @@ import type { DialogueState } from './dialogue-step.js';
 export interface HandleHolder {
   /** Undefined while it is open. */
   readonly endedMs: number | undefined;
+  readonly lineage: Lineage;
+}
+
+/** What the connections of one conversation share. */
+export interface Lineage {
+  /** How often the conversation was to be resumed, refusals by the dialogue among them. */
+  resumptions: number;
 }
 
 interface Kept {
@@ -17,7 +24,8 @@ interface Kept {
   readonly holder: HandleHolder;
 }
 
-export type TakenHandle = { readonly state: DialogueState } | { readonly refused: 'unknown' | 'in_use' };
+export type TakenHandle =
+  { readonly state: DialogueState; readonly lineage: Lineage } | { readonly refused: 'unknown' | 'in_use' };
 
 export class ResumptionHandles {
   readonly #clock: Clock;
@@ -49,6 +57,6 @@ export class ResumptionHandles {
       this.#kept.delete(handle);
       return { refused: 'unknown' };
     }
-    return { state: kept.state };
+    return { state: kept.state, lineage: kept.holder.lineage };
   }
 }

@@ -236,6 +236,7 @@ export class TurnTaking implements TurnListener {
     // Where the completion went along with the last sound, it is not sent twice.
     if (!turn.isCompleted) this.#completeTurn(this.#idleContent, turn.soundSentMs);
     this.#offerHandle();
+    turn.wasInterrupted();
     return turn.spoke;
   }
 
@@ -350,7 +351,8 @@ export class TurnTaking implements TurnListener {
   /** Of an idle conversation; while a function runs it cannot be resumed without loss. */
   #offerHandle(): void {
     if (this.#deps.setup.sessionResumption === undefined || this.#isStopped) return;
-    if (this.#openCalls.count > 0) return this.#sendNotResumable();
+    const isNeverGiven = this.#deps.dialogue.resumption?.handles === false;
+    if (isNeverGiven || this.#openCalls.count > 0) return this.#sendNotResumable();
     const newHandle = this.#deps.offerHandle(this.#state);
     this.#sendResumption({ newHandle, resumable: true });
   }

@@ -50,6 +50,10 @@ describe('a dialogue file', () => {
     [{ silences: [{ say: 'x' }] }, /silences\.0\.afterSeconds/],
     [{ results: [{ of: 'f', say: 'x', where: { a: {} } }] }, /results\.0\.where\.a/],
     [{ setup: { misbehave: [{ do: 'stutter' }] } }, /setup\.misbehave\.0\.do/],
+    [{ setup: { from: 2 } }, /setup: needs one of delayMs, misbehave/],
+    [{ setup: { delayMs: 10_001 } }, /setup\.delayMs/],
+    [{ resumption: {} }, /resumption: needs one of handles, refuse, misbehave/],
+    [{ resumption: { refuse: 1002 } }, /resumption\.refuse/],
   ])('is refused with place and reason: %j', (change, reason) => {
     expect(() => parseDialogue({ ...least, ...change }, 'desk.rehearsal.json')).toThrow(reason);
     expect(() => parseDialogue({ ...least, ...change }, 'desk.rehearsal.json')).toThrow(

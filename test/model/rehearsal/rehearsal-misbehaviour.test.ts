@@ -45,6 +45,7 @@ function peak(messages: readonly LiveServerMessage[]): number {
 describe('a turn told to misbehave', () => {
   it.each([
     [{ do: 'noTurnComplete' }, 'audio toolCall generationComplete'],
+    [{ do: 'noTurnComplete', generationComplete: false }, 'audio toolCall'],
     [{ do: 'emptyTurn', reason: 'RESPONSE_REJECTED' }, 'turnComplete'],
     [{ do: 'waitForInput' }, 'turnComplete'],
     [{ do: 'silent' }, ''],
@@ -113,6 +114,28 @@ describe('a turn told to misbehave', () => {
     client.session.sendRealtimeInput({ text: 'again' });
     await passes(10_000);
     expect(saidBy(client.messages)).toBe('Fine.');
+  });
+
+  it.each([
+    ['mute', 'interrupted turnComplete', 0],
+    ['close', 'interrupted turnComplete', 1],
+    ['phantomInterrupted', 'interrupted turnComplete interrupted audio generationComplete turnComplete', 0],
+  ])('does it once it was interrupted: %s', async (kind, expected, closes) => {
+    const misbehave = [{ do: kind, at: 'interrupted', ...(kind === 'close' ? { code: 1011 } : {}) }];
+    stage = await Stage.open({
+      texts: [
+        { contains: 'go', say: ANSWER, misbehave },
+        { contains: 'again', say: 'Fine.' },
+      ],
+    });
+    const client = await stage.connect();
+    client.session.sendRealtimeInput({ text: 'go' });
+    await passes(1_000);
+    const from = client.messages.length;
+    client.session.sendRealtimeInput({ text: 'again' });
+    await passes(10_000);
+    expect(order(client.messages.slice(from)).join(' ')).toBe(expected);
+    expect(client.closes).toHaveLength(closes);
   });
 
   it.each([

@@ -4,7 +4,7 @@ import {
   REHEARSAL_HANDLES_MAX,
 } from '../../../src/model/rehearsal/rehearsal-limits.js';
 import { DIALOGUE_START } from '../../../src/model/rehearsal/dialogue-step.js';
-import { ResumptionHandles } from '../../../src/model/rehearsal/resumption-handles.js';
+import { type Lineage, ResumptionHandles } from '../../../src/model/rehearsal/resumption-handles.js';
 import { VirtualClock } from '../../../src/replay/virtual-clock.js';
 import { answerToSetup, eventually } from './rehearsal-client.js';
 import { callsIn, declare, Stage } from './rehearsal-stage.js';
@@ -13,14 +13,15 @@ describe('a resumption handle', () => {
   it('is good until two hours after its connection ended, as often as wanted', () => {
     const clock = new VirtualClock();
     const handles = new ResumptionHandles(clock);
-    const holder: { endedMs: number | undefined } = { endedMs: undefined };
+    const lineage = { resumptions: 0 };
+    const holder: { endedMs: number | undefined; lineage: Lineage } = { endedMs: undefined, lineage };
     const handle = handles.offer(DIALOGUE_START, holder);
     clock.advance(2 * REHEARSAL_HANDLE_LIFE_MS);
     expect(handles.take(handle)).toEqual({ refused: 'in_use' });
     holder.endedMs = clock.nowMs();
     clock.advance(REHEARSAL_HANDLE_LIFE_MS);
-    expect(handles.take(handle)).toEqual({ state: DIALOGUE_START });
-    expect(handles.take(handle)).toEqual({ state: DIALOGUE_START });
+    expect(handles.take(handle)).toEqual({ state: DIALOGUE_START, lineage });
+    expect(handles.take(handle)).toEqual({ state: DIALOGUE_START, lineage });
     clock.advance(1);
     expect(handles.take(handle)).toEqual({ refused: 'unknown' });
     expect(handles.take('made up')).toEqual({ refused: 'unknown' });
@@ -28,8 +29,9 @@ describe('a resumption handle', () => {
 
   it('is forgotten when there are too many', () => {
     const handles = new ResumptionHandles(new VirtualClock());
-    const first = handles.offer(DIALOGUE_START, { endedMs: 0 });
-    for (let n = 0; n < REHEARSAL_HANDLES_MAX; n += 1) handles.offer(DIALOGUE_START, { endedMs: 0 });
+    const holder = { endedMs: 0, lineage: { resumptions: 0 } };
+    const first = handles.offer(DIALOGUE_START, holder);
+    for (let n = 0; n < REHEARSAL_HANDLES_MAX; n += 1) handles.offer(DIALOGUE_START, holder);
     expect(handles.take(first)).toEqual({ refused: 'unknown' });
   });
 
