@@ -5,6 +5,7 @@
 import { Migrator, sql, type Kysely, type Migration, type RawBuilder, type Transaction } from 'kysely';
 import { StoreError } from '../errors.js';
 import { STORE_TRIES_MAX } from '../limits.js';
+import { type CallTable, createCalls } from './call-record-rows.js';
 import { toolMigrations, type ToolTables } from './tool-tables.js';
 
 export interface Tables extends ToolTables {
@@ -12,6 +13,7 @@ export interface Tables extends ToolTables {
   event: EventTable;
   state: StateTable;
   artifact: ArtifactTable;
+  calls: CallTable;
 }
 
 export interface SessionTable {
@@ -143,6 +145,7 @@ function migrations(backend: Backend): Record<string, Migration> {
       },
     },
     ...toolMigrations(text),
+    '0009-calls': { up: (db: Kysely<unknown>) => createCalls(db, text) },
   };
 }
 
