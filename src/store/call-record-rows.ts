@@ -2,7 +2,7 @@
  * Records of phone calls in the database, and their table. They go with the session of their call; those of a user with the user, and
  * what has none left by age.
  */
-import { sql, type Kysely, type RawBuilder } from 'kysely';
+import { sql, type Kysely, type Migration, type RawBuilder } from 'kysely';
 import type { CallRecord, NewCall } from './call-records.js';
 import type { Connection } from './schema.js';
 import type { SessionKey } from './store.js';
@@ -24,7 +24,11 @@ export interface CallTable {
 }
 
 /** `text` is the type of what is compared. */
-export async function createCalls(db: Kysely<unknown>, text: RawBuilder<unknown>): Promise<void> {
+export function callMigrations(text: RawBuilder<unknown>): Record<string, Migration> {
+  return { '0009-calls': { up: (db: Kysely<unknown>) => createCalls(db, text) } };
+}
+
+async function createCalls(db: Kysely<unknown>, text: RawBuilder<unknown>): Promise<void> {
   await db.schema
     .createTable('calls')
     .addColumn('call_sid', text, (column) => column.notNull())
