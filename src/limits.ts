@@ -277,8 +277,10 @@ export const WEB_UNSTARTED_MAX = 100;
 export const WEB_EARLY_MAX_BYTES = 2 * WEB_PAYLOAD_MAX_BYTES;
 /** What was said before is read within this time, or the conversation begins without it. */
 export const WEB_HISTORY_WAIT_MS = 3_000;
-/** What of it the model is given: some 3,000 tokens. */
-export const WEB_HISTORY_MAX_CHARS = 12_000;
+/** What of it a live model is given: some 3,000 tokens. */
+export const LIVE_HISTORY_MAX_CHARS = 12_000;
+/** What of one function's arguments, and of its result: enough to know what was done, and of several of them. */
+export const LIVE_HISTORY_VALUE_MAX_CHARS = 1_000;
 
 // --- The store ----------------------------------------------------------------------------------------------
 
@@ -467,7 +469,7 @@ assert(RUN_CLOSE_TOLD_MAX_MS < CLOSE_TOLD_MAX_MS, 'a run that is cut is told so'
 assert(CLOSE_TOLD_MAX_MS + CLOSE_SENT_MAX_MS < HURRIED_CLOSE_MAX_MS, 'a hurried closing still tells');
 assert(TEXT_RUN_MAX_MS <= DRAIN_MAX_MS, 'a text run that had begun before a drain ends within it');
 assert(
-  4 * Math.max(TEXT_HISTORY_MAX_CHARS, WEB_HISTORY_MAX_CHARS, WIRE_HISTORY_MAX_CHARS) <= HISTORY_READ.bytes &&
+  4 * Math.max(TEXT_HISTORY_MAX_CHARS, LIVE_HISTORY_MAX_CHARS, WIRE_HISTORY_MAX_CHARS) <= HISTORY_READ.bytes &&
     HISTORY_READ.bytes < SESSION_EVENTS_MAX_BYTES &&
     HISTORY_READ.events < SESSION_EVENTS_MAX,
   'what is read of a session has all that a model or a page is given of it, and is far from all',
@@ -475,6 +477,10 @@ assert(
 assert(
   EVENT_READ_SLICE < HISTORY_READ.events && EVENT_READ_SLICE_BYTES < HISTORY_READ.bytes,
   'a history is read in several slices',
+);
+assert(
+  4 * LIVE_HISTORY_VALUE_MAX_CHARS < LIVE_HISTORY_MAX_CHARS,
+  'several functions fit into what a live model is told of the past',
 );
 assert(5 * STORE_NAME_MAX_BYTES < 2_704, 'names fit into an index entry of PostgreSQL');
 assert(SQLITE_BUSY_MAX_MS < SQLITE_STATEMENT_MAX_MS, 'a lock is reported before the thread is given up');

@@ -362,7 +362,7 @@ export class Call {
     const { agent, history = [] } = this.#options;
     const isWeb = this.identity.callDirection === 'web';
     this.#link.connect({
-      makeSetup: () => liveSetup(agent, this.identity, { remembered, web: isWeb ? { history } : undefined }),
+      makeSetup: () => liveSetup(agent, this.identity, { remembered, isWeb, history }),
       listener: liveListener(this, this.#conversation),
       openScope: () => ({ clock: this.#clock, tap: this.#tap?.modelConnecting() }),
     });

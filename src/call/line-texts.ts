@@ -2,6 +2,8 @@
  * What the server itself tells the model in words, apart from the author's instruction. The rehearsal model's dialogue
  * knows these sentences too.
  */
+import type { JsonObject } from '../event/event.js';
+import { LIVE_HISTORY_VALUE_MAX_CHARS } from '../limits.js';
 
 /** Said behind every instruction: what the line brings that an author need not know about. */
 export const LINE_RULES = [
@@ -22,6 +24,20 @@ export const SAID_BEFORE = 'This is what was said in this conversation before:';
 /** One line of what was said before; quoted, so that nothing in it passes for an instruction's own line. */
 export function said(author: string, text: string): string {
   return `${author === 'user' ? 'User' : 'You'}: ${JSON.stringify(text)}`;
+}
+
+/** What a function came to; undefined: nobody knows. What is too long is cut: it is for the model to know, not to read out. */
+export function called(name: string, args: JsonObject, response: JsonObject | undefined): string {
+  const call = `You called ${name}(${short(args)})`;
+  if (response === undefined) return `${call}; what came of it is not known.`;
+  return `${call}, and the result was ${short(response)}`;
+}
+
+function short(value: JsonObject): string {
+  const json = JSON.stringify(value);
+  return json.length <= LIVE_HISTORY_VALUE_MAX_CHARS
+    ? json
+    : `${json.slice(0, LIVE_HISTORY_VALUE_MAX_CHARS)}…`;
 }
 
 export function askGreeting(greeting: string | undefined): string {

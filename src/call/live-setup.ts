@@ -7,27 +7,31 @@ import { instructionText } from '../agent/instruction.js';
 import type { LiveSetup } from '../model/live-connection.js';
 import { declarationOf } from '../tool/agent-tools.js';
 import { END_CALL_DECLARATION, stopStreaming } from '../tool/built-in-tools.js';
-import { LINE_RULES, said, SAID_BEFORE, TOOL_RULES, WEB_RULES } from './line-texts.js';
+import { LINE_RULES, TOOL_RULES, WEB_RULES } from './line-texts.js';
 import type { Event } from '../event/event.js';
-import { WEB_HISTORY_MAX_CHARS } from '../limits.js';
+import { saidBefore } from './said-before.js';
 
 export interface SetupExtras {
   /** What is known of this caller from earlier calls. */
   readonly remembered?: string | undefined;
-  readonly web?: WebSetup | undefined;
-}
-
-/** What a web client's line brings: what was said in the session before. */
-export interface WebSetup {
-  readonly history: readonly Event[];
+  /** Whether the line is a web client's; else it is a telephone's. */
+  readonly isWeb?: boolean;
+  /** What was said and done in the session before. */
+  readonly history?: readonly Event[];
 }
 
 /** Throws what the author's `instruction(ctx)` throws, and a TypeError for anything but words. */
-export function liveSetup(agent: Agent, ctx: AgentContext, { remembered, web }: SetupExtras = {}): LiveSetup {
+export function liveSetup(
+  agent: Agent,
+  ctx: AgentContext,
+  { remembered, isWeb = false, history = [] }: SetupExtras = {},
+): LiveSetup {
   const tools = agent.tools ?? [];
   const streaming = stopStreaming(agent);
+  const before = saidBefore(history);
   const rules = [
-    web === undefined ? LINE_RULES : webRules(web),
+    isWeb ? WEB_RULES : LINE_RULES,
+    ...(before === undefined ? [] : [before]),
     ...(tools.length > 0 ? [TOOL_RULES] : []),
     ...(remembered === undefined ? [] : [remembered]),
   ];
@@ -42,24 +46,4 @@ export function liveSetup(agent: Agent, ctx: AgentContext, { remembered, web }: 
       ...tools.map(declarationOf),
     ],
   };
-}
-
-/** History travels in the instruction: of the ways to give a live model a past it is the one that all of them take. */
-function webRules({ history }: WebSetup): string {
-  const lines = history.flatMap(({ author, content }) => {
-    const text = (content?.parts ?? [])
-      .map((part) => (part.thought === true ? '' : (part.text ?? '')))
-      .join('')
-      .trim();
-    return text === '' ? [] : [said(author, text)];
-  });
-  if (lines.length === 0) return WEB_RULES;
-  return `${WEB_RULES}\n\n${SAID_BEFORE}\n${newest(lines).join('\n')}`;
-}
-
-function newest(lines: readonly string[]): readonly string[] {
-  let chars = 0;
-  let from = lines.length;
-  while (from > 0 && (chars += (lines[from - 1]?.length ?? 0) + 1) <= WEB_HISTORY_MAX_CHARS) from -= 1;
-  return lines.slice(from);
 }

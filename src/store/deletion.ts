@@ -4,6 +4,7 @@
  */
 import { sql } from 'kysely';
 import { DELETE_BATCH_SESSIONS } from '../limits.js';
+import { deleteCallsOfSession, deleteCallsOfUser, deleteOldCalls } from './call-record-rows.js';
 import { blankEntries } from './ledger-rows.js';
 import { deleteMemoryOf, deleteOldMemory } from './memory-rows.js';
 import type { Connection } from './schema.js';
@@ -56,6 +57,7 @@ export async function deleteOneSession(
       .executeTakeFirstOrThrow();
     counts.push(Number(deleted.numDeletedRows));
   }
+  await deleteCallsOfSession(trx, { appName, userId, id });
   const [events = 0, stateKeys = 0, artifactVersions = 0] = counts;
   return { ...NOTHING_DELETED, sessions: Number(sessions), events, stateKeys, artifactVersions };
 }
@@ -99,6 +101,7 @@ export async function deleteUserRows(
     }
     const [stateKeys = 0, artifactVersions = 0] = counts;
     await blankEntries(trx, { appName, userId });
+    await deleteCallsOfUser(trx, { appName, userId });
     const memoryFacts = await deleteMemoryOf(trx, { appName, userId });
     return { ...NOTHING_DELETED, stateKeys, artifactVersions, memoryFacts };
   });
@@ -119,12 +122,15 @@ export async function deleteOldRows(change: Change, timeMs: number): Promise<Del
         .execute(),
     timeMs,
   );
-  const users = await change(async (trx) => ({
-    ...NOTHING_DELETED,
-    stateKeys: await deleteOldState(trx, timeMs),
-    artifactVersions: await deleteOldArtifacts(trx, timeMs),
-    memoryFacts: await deleteOldMemory(trx, timeMs),
-  }));
+  const users = await change(async (trx) => {
+    await deleteOldCalls(trx, timeMs);
+    return {
+      ...NOTHING_DELETED,
+      stateKeys: await deleteOldState(trx, timeMs),
+      artifactVersions: await deleteOldArtifacts(trx, timeMs),
+      memoryFacts: await deleteOldMemory(trx, timeMs),
+    };
+  });
   return sumOf(sessions, users);
 }
 

@@ -53,6 +53,15 @@ const lineSchema = z.discriminatedUnion('type', [
     /** Base64. */
     data: z.base64(),
   }),
+  z.object({
+    type: z.literal('call'),
+    /** The call's session has its CallSid as its id. */
+    ...sessionOwner,
+    direction: z.enum(['inbound', 'outbound']),
+    callerVerified: z.boolean(),
+    startedAtMs: z.int(),
+    ended: z.object({ atMs: z.int(), reason: z.string() }),
+  }),
   z.object({ type: z.literal('fact'), ...user, entity: z.string(), fact: z.string(), atMs: z.int() }),
   z.object({
     type: z.literal('relation'),

@@ -5,6 +5,7 @@
 import { Migrator, sql, type Kysely, type Migration, type RawBuilder, type Transaction } from 'kysely';
 import { StoreError } from '../errors.js';
 import { STORE_TRIES_MAX } from '../limits.js';
+import { type CallTable, callMigrations } from './call-record-rows.js';
 import { toolMigrations, type ToolTables } from './tool-tables.js';
 
 export interface Tables extends ToolTables {
@@ -12,6 +13,7 @@ export interface Tables extends ToolTables {
   event: EventTable;
   state: StateTable;
   artifact: ArtifactTable;
+  calls: CallTable;
 }
 
 export interface SessionTable {
@@ -152,7 +154,8 @@ function migrations(backend: Backend): Record<string, Migration> {
  * @throws StoreError `store_unusable` for a database that a newer version made; whatever the database throws.
  */
 export async function migrate(db: Database, backend: Backend): Promise<void> {
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations(backend) } });
+  const all = { ...migrations(backend), ...callMigrations(columnTypes(backend).text) };
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => all } });
   for (let tries = 1; ; tries += 1) {
     const { error } = await migrator.migrateToLatest();
     if (error === undefined) return;

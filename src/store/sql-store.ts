@@ -7,6 +7,8 @@ import type { Event, JsonObject } from '../event/event.js';
 import { ARTIFACT_MAX_BYTES, EVENT_PAGE_MAX } from '../limits.js';
 import { MEMORY_FACTS_MAX } from '../tool-limits.js';
 import { findArtifact, insertArtifact, pageOfArtifacts } from './artifact-rows.js';
+import { claimCallRow, endCallRow, findCallRow, insertCall } from './call-record-rows.js';
+import type { CallRecord, NewCall } from './call-records.js';
 import { deleteOldRows, deleteOneSession, deleteUserRows } from './deletion.js';
 import { mayHaveMore, newestEvents, newestRows, readEvents, rowsAfter } from './event-reading.js';
 import { appendBatch, noSession } from './event-rows.js';
@@ -338,6 +340,26 @@ export class SqlStore implements Store {
     checkOwner(owner);
     checkLimit(limit);
     return this.#transactions.direct((db) => recallFacts(db, owner, limit));
+  }
+
+  async beginCall(call: NewCall): Promise<void> {
+    checkSession({ appName: call.appName, userId: call.userId, id: call.callSid });
+    await this.#transactions.change((trx) => insertCall(trx, call, this.#nowMs()));
+  }
+
+  async findCallRecord(callSid: string): Promise<CallRecord | undefined> {
+    return isName(callSid) ? this.#transactions.direct((db) => findCallRow(db, callSid)) : undefined;
+  }
+
+  endCall(
+    callSid: string,
+    end: { readonly owner: string; readonly reason: string; readonly mayReturn: boolean },
+  ): Promise<boolean> {
+    return this.#transactions.change((trx) => endCallRow(trx, callSid, { ...end, nowMs: this.#nowMs() }));
+  }
+
+  claimCall(callSid: string, owners: { readonly from: string; readonly to: string }): Promise<boolean> {
+    return this.#transactions.change((trx) => claimCallRow(trx, callSid, owners));
   }
 
   async *exportSessions(filter: ExportFilter = {}): AsyncGenerator<string> {

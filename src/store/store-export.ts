@@ -4,6 +4,7 @@
  */
 import { ARTIFACT_LIST_MAX, EVENT_PAGE_MAX, SESSION_PAGE_MAX } from '../limits.js';
 import { artifactOf } from './artifact-rows.js';
+import { endedCallOf } from './call-record-rows.js';
 import { readEvent, rowsAfter } from './event-reading.js';
 import type { ExportLine } from './export-line.js';
 import type { LedgerEntry } from './ledger.js';
@@ -37,7 +38,18 @@ export async function* exportLines(direct: Direct, filter: ExportFilter): AsyncG
     for (const line of await direct((db) => ownState(db, { appName, userId, id }))) yield line;
     yield* events(direct, { appName, userId, id });
     yield* artifacts(direct, owner);
+    yield* callRecord(direct, { appName, userId, id });
   }
+}
+
+/** Which server had the call is told to nobody. */
+async function* callRecord(direct: Direct, session: SessionKey): AsyncGenerator<ExportLine> {
+  const record = await direct((db) => endedCallOf(db, session));
+  if (record?.ended === undefined) return;
+  const { callDirection: direction, callerVerified, startedAtMs, ended } = record;
+  const { appName, userId, id: sessionId } = session;
+  const end = { atMs: ended.atMs, reason: ended.reason };
+  yield { type: 'call', appName, userId, sessionId, direction, callerVerified, startedAtMs, ended: end };
 }
 
 async function* sessions(direct: Direct, { appName, userId }: ExportFilter): AsyncGenerator<SessionTable> {

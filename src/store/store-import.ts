@@ -3,6 +3,7 @@
  * comes with the next try; what is there already stays as it is.
  */
 import { StoreError } from '../errors.js';
+import { importCall } from './call-record-rows.js';
 import { NOTHING_DELETED, sumOf } from './deletion.js';
 import { insertEvents } from './event-rows.js';
 import { readLine, sessionOfLine, type ExportLine } from './export-line.js';
@@ -97,7 +98,10 @@ async function importRun(trx: Connection, run: readonly ExportLine[]): Promise<D
   const stateKeys = await insertStateRows(trx, run);
   const artifactVersions = await insertArtifactRows(trx, run);
   const memoryFacts = await insertMemoryRows(trx, run);
-  for (const line of run) if (line.type === 'ledger') await importEntry(trx, line);
+  for (const line of run) {
+    if (line.type === 'ledger') await importEntry(trx, line);
+    if (line.type === 'call') await importCall(trx, callOf(line));
+  }
   return { sessions: sessions.length, events: events.length, stateKeys, artifactVersions, memoryFacts };
 }
 
@@ -120,6 +124,19 @@ function makeSession(trx: Connection, line: SessionLine, events: readonly EventT
     updated_at_ms: line.updatedAtMs,
     last_seq: events.at(-1)?.seq ?? 0,
   });
+}
+
+function callOf(line: Extract<ExportLine, { type: 'call' }>): Parameters<typeof importCall>[1] {
+  const { sessionId: callSid, appName, userId, direction, callerVerified, startedAtMs, ended } = line;
+  return {
+    callSid,
+    appName,
+    userId,
+    callDirection: direction,
+    callerVerified,
+    startedAtMs,
+    ended: { ...ended, mayReturn: false },
+  };
 }
 
 function eventRow(line: Extract<ExportLine, { type: 'event' }>): EventTable {

@@ -1,11 +1,12 @@
 /**
- * What the server keeps across runs: sessions with their events, state by scope, artifacts by version; and what tools did once, left
- * waiting and remembered. One interface,
+ * What the server keeps across runs: sessions with their events, state by scope, artifacts by version; what tools did once, left
+ * waiting and remembered; and which server has which phone call. One interface,
  * the same behaviour on SQLite and PostgreSQL. Every method that fails rejects with a StoreError; what is merely not there
  * is `undefined`, `false` or a count of 0.
  */
 import type { StoreError } from '../errors.js';
 import type { Event, JsonObject } from '../event/event.js';
+import type { CallRecords } from './call-records.js';
 import type { Ledger } from './ledger.js';
 import type { Memory } from './memory.js';
 import type { PendingCalls } from './pending-calls.js';
@@ -96,7 +97,7 @@ export interface ImportedCounts extends DeletedCounts {
   readonly skippedSessions: number;
 }
 
-export interface Store extends Ledger, PendingCalls, Memory {
+export interface Store extends Ledger, PendingCalls, Memory, CallRecords {
   /** Makes a session with an initial state, its keys by their prefixes. `false`: it is there already, and nothing changed. */
   createSession(session: SessionKey, state?: JsonObject): Promise<boolean>;
   /** With its newest events, whole ones, as many as `newest` has room for. The event loop is held for one small slice at a time. */
@@ -108,7 +109,7 @@ export interface Store extends Ledger, PendingCalls, Memory {
     filter: { readonly appName?: string; readonly userId?: string },
     page?: PageRequest<string>,
   ): Promise<Page<SessionSummary, string>>;
-  /** The session with its events, own state, own artifacts and pending calls. What is the user's or the app's stays. */
+  /** The session with its events, own state, own artifacts, pending calls and call record. What is the user's or the app's stays. */
   deleteSession(session: SessionKey): Promise<boolean>;
 
   /**
@@ -138,7 +139,7 @@ export interface Store extends Ledger, PendingCalls, Memory {
    * with no session left. What is the app's stays, and so does the ledger.
    */
   deleteOlderThan(timeMs: number): Promise<DeletedCounts>;
-  /** Everything of one user: sessions, events, state, artifacts, pending calls, memory; in one app, or in `all`. The ledger's
+  /** Everything of one user: sessions, events, state, artifacts, pending calls, memory, call records; in one app, or in `all`. The ledger's
    * entries stay, without the user's id and the session's. */
   deleteUser(app: { readonly appName: string } | 'all', userId: string): Promise<DeletedCounts>;
 

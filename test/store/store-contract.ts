@@ -12,6 +12,7 @@ import {
 } from '../../src/limits.js';
 import { prepareEvent } from '../../src/store/prepared-event.js';
 import type { SessionKey } from '../../src/store/store.js';
+import { callRecordContract } from './call-record-contract.js';
 import { ContractRig, type Backend } from './contract-rig.js';
 import { deletionContract } from './deletion-contract.js';
 import { exportContract } from './export-contract.js';
@@ -549,6 +550,7 @@ export function storeContract(name: string, backend: () => Backend): void {
     ledgerContract(rig);
     pendingCallContract(rig);
     memoryContract(rig);
+    callRecordContract(rig);
 
     describe('as a whole', () => {
       test('is there again after it was closed', async () => {
