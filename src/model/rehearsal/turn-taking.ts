@@ -22,7 +22,7 @@ import type { Chaos, PointMisbehaviour } from './misbehaviour.js';
 import type { ModelProfile } from './model-profile.js';
 import { ModelTurn } from './model-turn.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
-import { rememberedFacts } from './remembered-facts.js';
+import { rememberedFacts, wasSaidBefore } from './remembered-facts.js';
 import type { SeededRandom } from './seeded-random.js';
 import { withoutNote } from './server-words.js';
 import { writtenCalls } from './text-generation-calls.js';
@@ -79,8 +79,12 @@ export class TurnTaking implements TurnListener {
   constructor(deps: TurnTakingDeps) {
     this.#deps = deps;
     this.#begunMs = deps.clock.nowMs();
-    const remembered = rememberedFacts(textOfContent(deps.setup.systemInstruction));
-    this.#state = { ...(deps.state ?? DIALOGUE_START), remembered };
+    const instruction = textOfContent(deps.setup.systemInstruction);
+    const fresh = {
+      ...DIALOGUE_START,
+      disclosed: wasSaidBefore(instruction, deps.dialogue.disclosure),
+    };
+    this.#state = { ...(deps.state ?? fresh), remembered: rememberedFacts(instruction) };
     this.#stateBeforeTurn = this.#state;
     this.#openCalls = new OpenCalls(deps.clock, (call) => this.#callForgotten(call));
   }
