@@ -14,6 +14,11 @@ export function rememberedFacts(instruction: string): string {
   return facts.map((line) => line.slice(2).replaceAll('"', '').trim()).join(', ');
 }
 
+/** The conversation began on another connection. */
+export function hasPast(instruction: string): boolean {
+  return SAID_BEFORE.test(instruction);
+}
+
 /** Whether the model has said the sentence before; one that was cut off does not count. */
 export function wasSaidBefore(instruction: string, sentence: string): boolean {
   const [, lines = ''] = SAID_BEFORE.exec(instruction) ?? [];
