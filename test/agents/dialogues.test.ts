@@ -84,7 +84,13 @@ describe('the agents that ship', () => {
   );
 
   it.each(names)('%s: its dialogue knows what the line tells it', (name) => {
-    const told = [callerSilent(15), CALL_MUST_END, CALLER_IS_BACK].map(text);
+    const told = [
+      callerSilent(15),
+      CALL_MUST_END,
+      CALLER_IS_BACK,
+      'Your connection to the caller was lost for a moment. Say so in a few words and go on.',
+      'The caller has finished speaking and hears nothing. Answer now.',
+    ].map(text);
     expect(played(dialogueOf(name), told).filter(({ isOther }) => isOther)).toEqual([]);
   });
 

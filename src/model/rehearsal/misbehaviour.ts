@@ -64,27 +64,40 @@ const goingAway = {
 };
 const muting = { forSeconds: seconds.optional() };
 
+/** Only the first time in a conversation, however many connections that has. */
+const often = { once: z.boolean().optional() };
+
 const misbehaviourSchema = z.discriminatedUnion('do', [
-  z.strictObject({ do: z.literal('goAway'), at: at.default('start'), ...goingAway }),
-  z.strictObject({ do: z.literal('close'), at: at.default('midSpeech'), ...closing }),
-  z.strictObject({ do: z.literal('mute'), at: at.default('start'), ...muting }),
-  z.strictObject({ do: z.literal('phantomInterrupted'), at: at.default('start') }),
-  z.strictObject({ do: z.literal('leakText'), at: at.default('start'), text: z.string().min(1).max(2_000) }),
-  z.strictObject({ do: z.literal('silent') }),
-  z.strictObject({ do: z.literal('nearSilence') }),
+  z.strictObject({ ...often, do: z.literal('goAway'), at: at.default('start'), ...goingAway }),
+  z.strictObject({ ...often, do: z.literal('close'), at: at.default('midSpeech'), ...closing }),
+  z.strictObject({ ...often, do: z.literal('mute'), at: at.default('start'), ...muting }),
+  z.strictObject({ ...often, do: z.literal('phantomInterrupted'), at: at.default('start') }),
   z.strictObject({
+    ...often,
+    do: z.literal('leakText'),
+    at: at.default('start'),
+    text: z.string().min(1).max(2_000),
+  }),
+  z.strictObject({ ...often, do: z.literal('silent') }),
+  z.strictObject({ ...often, do: z.literal('nearSilence') }),
+  z.strictObject({
+    ...often,
     do: z.literal('noTurnComplete'),
     /** False: that the speech has been generated is not said either. */
     generationComplete: z.boolean().default(true),
   }),
-  z.strictObject({ do: z.literal('lateTurnComplete'), seconds: seconds.default(20) }),
-  z.strictObject({ do: z.literal('emptyTurn'), reason: z.enum(TURN_COMPLETE_REASONS).optional() }),
-  z.strictObject({ do: z.literal('waitForInput') }),
-  z.strictObject({ do: z.literal('cutShort'), reason: z.enum(TURN_COMPLETE_REASONS).optional() }),
-  z.strictObject({ do: z.literal('callMidSpeech') }),
-  z.strictObject({ do: z.literal('stutter'), ms: z.number().int().min(1).max(60_000).default(800) }),
-  z.strictObject({ do: z.literal('repeatSpeech') }),
-  z.strictObject({ do: z.literal('repeatCall'), times: z.number().int().min(1).max(5).default(1) }),
+  z.strictObject({ ...often, do: z.literal('lateTurnComplete'), seconds: seconds.default(20) }),
+  z.strictObject({ ...often, do: z.literal('emptyTurn'), reason: z.enum(TURN_COMPLETE_REASONS).optional() }),
+  z.strictObject({ ...often, do: z.literal('waitForInput') }),
+  z.strictObject({ ...often, do: z.literal('cutShort'), reason: z.enum(TURN_COMPLETE_REASONS).optional() }),
+  z.strictObject({ ...often, do: z.literal('callMidSpeech') }),
+  z.strictObject({
+    ...often,
+    do: z.literal('stutter'),
+    ms: z.number().int().min(1).max(60_000).default(800),
+  }),
+  z.strictObject({ ...often, do: z.literal('repeatSpeech') }),
+  z.strictObject({ ...often, do: z.literal('repeatCall'), times: z.number().int().min(1).max(5).default(1) }),
 ]);
 export type Misbehaviour = z.infer<typeof misbehaviourSchema>;
 export type MisbehaviourKind = Misbehaviour['do'];

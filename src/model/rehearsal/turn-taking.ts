@@ -18,11 +18,11 @@ import {
   silenceWaitMs,
 } from './dialogue-step.js';
 import type { FunctionDeclarations } from './function-declarations.js';
-import type { Chaos, PointMisbehaviour } from './misbehaviour.js';
+import type { Chaos, Misbehaviour, PointMisbehaviour } from './misbehaviour.js';
 import type { ModelProfile } from './model-profile.js';
 import { ModelTurn } from './model-turn.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
-import { rememberedFacts } from './remembered-facts.js';
+import { hasPast, rememberedFacts, wasSaidBefore } from './remembered-facts.js';
 import type { SeededRandom } from './seeded-random.js';
 import { withoutNote } from './server-words.js';
 import { writtenCalls } from './text-generation-calls.js';
@@ -67,6 +67,10 @@ export class TurnTaking implements TurnListener {
   readonly #openCalls: OpenCalls;
   readonly #waiting: Waiting[] = [];
   readonly #begunMs: number;
+  /** The conversation began on an earlier connection. */
+  readonly #goesOn: boolean;
+  /** What is to go wrong once, and did. */
+  readonly #wentWrong = new Set<Misbehaviour>();
   #silenceTimer: Timer | undefined;
   #state: DialogueState;
   #turn: ModelTurn | undefined;
@@ -79,8 +83,13 @@ export class TurnTaking implements TurnListener {
   constructor(deps: TurnTakingDeps) {
     this.#deps = deps;
     this.#begunMs = deps.clock.nowMs();
-    const remembered = rememberedFacts(textOfContent(deps.setup.systemInstruction));
-    this.#state = { ...(deps.state ?? DIALOGUE_START), remembered };
+    const instruction = textOfContent(deps.setup.systemInstruction);
+    const fresh = {
+      ...DIALOGUE_START,
+      disclosed: wasSaidBefore(instruction, deps.dialogue.disclosure),
+    };
+    this.#state = { ...(deps.state ?? fresh), remembered: rememberedFacts(instruction) };
+    this.#goesOn = deps.state !== undefined || hasPast(instruction);
     this.#stateBeforeTurn = this.#state;
     this.#openCalls = new OpenCalls(deps.clock, (call) => this.#callForgotten(call));
   }
@@ -253,7 +262,10 @@ export class TurnTaking implements TurnListener {
     }
     this.#stateBeforeTurn = this.#state;
     this.#state = step.state;
-    const misbehave = [...step.reply.misbehave, ...(this.#deps.chaos?.draw() ?? [])];
+    const misbehave = [
+      ...step.reply.misbehave.filter((one) => this.#happens(one)),
+      ...(this.#deps.chaos?.draw() ?? []),
+    ];
     this.#sendNotResumable();
     const turn: ModelTurn = new ModelTurn(
       {
@@ -282,6 +294,13 @@ export class TurnTaking implements TurnListener {
       { disclosure: step.disclosure ?? '', depth },
     );
     this.#turn = turn;
+  }
+
+  #happens(one: Misbehaviour): boolean {
+    if (one.once !== true) return true;
+    if (this.#goesOn || this.#wentWrong.has(one)) return false;
+    this.#wentWrong.add(one);
+    return true;
   }
 
   /** What the dialogue says; where it has no rule for a text in which functions are written out, those are called. */

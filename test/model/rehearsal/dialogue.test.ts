@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { said as saidLine, SAID_BEFORE } from '../../../src/call/line-texts.js';
 import { ConfigError } from '../../../src/errors.js';
 import {
   DIALOGUE_START,
@@ -8,7 +9,7 @@ import {
   dialogueStep,
 } from '../../../src/model/rehearsal/dialogue-step.js';
 import { parseDialogue, readDialogue } from '../../../src/model/rehearsal/dialogue.js';
-import { rememberedFacts } from '../../../src/model/rehearsal/remembered-facts.js';
+import { rememberedFacts, wasSaidBefore } from '../../../src/model/rehearsal/remembered-facts.js';
 
 const dialogue = readDialogue();
 
@@ -124,6 +125,12 @@ describe('the rehearsal dialogue', () => {
     ]);
     expect(silent).toMatch(/still there/);
     expect(end).toMatch(/goodbye/);
+    expect(
+      replies([
+        text('Your connection to the caller was lost for a moment. Say so, and go on.'),
+        text('The caller has finished speaking and hears nothing. Answer now.'),
+      ]),
+    ).toEqual(['Sorry, I am back. Please go on.', 'Sorry, please say that again.']);
     expect(other).toBe(dialogue.otherText.say);
   });
 
@@ -268,6 +275,15 @@ describe('what is remembered of the caller', () => {
   it('is read in the instruction', () => {
     expect(rememberedFacts(instruction)).toBe('caller prefers mornings, Max dog of caller');
     expect(rememberedFacts('Serve.')).toBe('');
+  });
+
+  it('is no place to look for what was said before, and a caller who says a sentence is not the model', () => {
+    const sentence = 'I am a "rehearsal".';
+    const heard = (author: string) =>
+      `${instruction}\n${SAID_BEFORE}\n${saidLine(author, `${sentence} Hi.`)}`;
+    expect(wasSaidBefore(heard('model'), sentence)).toBe(true);
+    expect(wasSaidBefore(heard('user'), sentence)).toBe(false);
+    expect(wasSaidBefore(`${instruction}\n${saidLine('model', sentence)}`, sentence)).toBe(false);
   });
 
   it('is spoken, and nothing where nothing is', () => {

@@ -1,5 +1,6 @@
 import type { LiveServerMessage } from '@google/genai';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { said as saidLine, SAID_BEFORE } from '../../../src/call/line-texts.js';
 import { systemClock } from '../../../src/clock.js';
 import { readDialogue } from '../../../src/model/rehearsal/dialogue.js';
 import {
@@ -155,6 +156,16 @@ describe('the disclosure', () => {
     const another = await connectClient(service.url);
     expect(await answers(another, [keyText('6')])).toEqual([`${disclosure} 6.`]);
     another.session.close();
+  });
+
+  it.each([
+    ['heard it', `${disclosure} 5.`, '6.'],
+    ['had not heard it to its end', disclosure.slice(0, -6), `${disclosure} 6.`],
+  ])('knows a caller who comes back with a fresh session and %s', async (_, heard, answer) => {
+    const before = ['Serve.', SAID_BEFORE, saidLine('user', 'Hello?'), saidLine('model', heard)].join('\n');
+    const fresh = await connectClient(service.url, { systemInstruction: before });
+    expect(await answers(fresh, [keyText('6')])).toEqual([answer]);
+    fresh.session.close();
   });
 
   it('still comes to a caller who is resumed and had not heard it', async () => {

@@ -2,8 +2,9 @@ import type { LiveServerMessage } from '@google/genai';
 import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { said, SAID_BEFORE } from '../../../src/call/line-texts.js';
 import { Chaos, MISBEHAVIOURS } from '../../../src/model/rehearsal/misbehaviour.js';
-import { chunks, order, type RehearsalClient, settle } from './rehearsal-client.js';
+import { chunks, eventually, order, type RehearsalClient, settle } from './rehearsal-client.js';
 import { callsIn, declare, saidBy, Stage } from './rehearsal-stage.js';
 
 let stage: Stage;
@@ -107,6 +108,25 @@ describe('a turn told to misbehave', () => {
       'interrupted turnComplete audio generationComplete turnComplete',
     );
     expect(callsIn(client.messages)).toHaveLength(1);
+  });
+
+  it('does once what it is told to do once, and never when the conversation goes on', async () => {
+    const texts = [{ contains: 'go', say: ANSWER, misbehave: [{ do: 'emptyTurn', once: true }] }];
+    stage = await Stage.open({ texts });
+    const first = await stage.connect({ sessionResumption: {} });
+    expect(saidBy(await stage.say(first, 'go'))).toBe('');
+    expect(saidBy(await stage.say(first, 'go'))).toBe(ANSWER);
+    await eventually(() => first.messages.at(-1)?.sessionResumptionUpdate?.resumable === true);
+    const handle = first.messages.at(-1)?.sessionResumptionUpdate?.newHandle ?? '';
+    first.session.close();
+    await eventually(() => stage.service.connections === 0);
+    const systemInstruction = `${SAID_BEFORE}\n${said('user', 'go')}`;
+    for (const config of [{ sessionResumption: { handle } }, { systemInstruction }]) {
+      const later = await stage.connect(config);
+      expect(saidBy(await stage.say(later, 'go'))).toBe(ANSWER);
+      later.session.close();
+    }
+    expect(saidBy(await stage.say(await stage.connect(), 'go'))).toBe('');
   });
 
   it('is silent for one turn only', async () => {
