@@ -105,6 +105,8 @@ export const LATE_TURN_GRACE_MS = 250;
 export const LATE_WORDS_MAX_MS = 500;
 /** `turnComplete` may be missing: a turn whose sound ended and was heard this long ago is over when the next begins. */
 export const TURN_OVERDUE_MS = 1_000;
+/** The same, where nothing follows. */
+export const TURN_STUCK_MS = 3_000;
 /** A new turn of the model clears what is unplayed of the one before only above this: a last bit is played out. */
 export const NEW_TURN_UNPLAYED_MIN_MS = 500;
 /** Agent messages waiting to be heard; the oldest is closed beyond. */
@@ -177,8 +179,6 @@ export const MODEL_CONNECT_TIMEOUT_MS = 5_000;
 export const FAREWELL_MAX_MS = 15_000;
 /** A farewell that was asked of the model must begin within this time, else a recorded one is played. */
 export const FAREWELL_START_MAX_MS = 4_000;
-/** A greeting that was asked for and has not begun by then is asked for once more. */
-export const GREETING_START_MAX_MS = 5_000;
 /** After the last sound was sent, its mark is waited for this long beyond its play time. */
 export const LAST_MARK_GRACE_MS = 1_500;
 /** A recorded clip waits this long for what is being said; more is cut short: an explanation does not wait. */

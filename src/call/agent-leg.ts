@@ -14,12 +14,15 @@ import {
   LATE_WORDS_MAX_MS,
   NEW_TURN_UNPLAYED_MIN_MS,
   TURN_OVERDUE_MS,
+  TURN_STUCK_MS,
 } from '../limits.js';
 import { TOOL_FOLLOW_UP_MAX_MS } from '../tool-limits.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import { AgentMessage } from './agent-message.js';
 
 export interface AgentLegEvents {
+  /** Something that can be heard, or read, has come of a message. */
+  onAudible(): void;
   /** A message begins, with sound or with words. */
   onMessageOpened(message: AgentMessage): void;
   /** A message is over: heard to its end, or cut (`interrupted`), or lost with the call. */
@@ -105,6 +108,9 @@ export class AgentLeg {
     if (mulaw.length === 0) return;
     message.firstSoundAtMs ??= this.#options.clock.nowMs();
     message.push(mulaw);
+    // Full-length sound in which nothing is heard was seen of live models (google-gemini/gemini-live-api-examples issue 40).
+    if (!message.isAudible) message.isAudible = isAudible(mulaw);
+    if (message.isAudible) this.#options.events.onAudible();
   }
 
   /** The message that words of the model belong to; undefined if their turn was cut. */
@@ -206,6 +212,7 @@ export class AgentLeg {
   /** Twice a second. */
   onTick(): void {
     if (this.#options.clock.nowMs() >= (this.#awaited?.untilMs ?? Infinity)) this.endFollowUp();
+    this.#endOverdueTurn(TURN_STUCK_MS);
   }
 
   /** What comes next is another message. */
@@ -258,6 +265,27 @@ export class AgentLeg {
     this.#closeHeard();
   }
 
+  /** What is being played can be heard: it is not all hush. */
+  get isAudible(): boolean {
+    return !this.#messages.every((message) => message.isHeard || !message.isAudible);
+  }
+
+  /** The model has begun to say something, and has not said that it was all. */
+  get isHalfSaid(): boolean {
+    const { current } = this;
+    return current !== undefined && current.hasSound && !current.soundEnded && !this.isPaused;
+  }
+
+  /** The model does not go on with what it has begun: the message is as it is. */
+  endHalfSaid(): void {
+    if (!this.isHalfSaid || this.current === undefined) return;
+    const { current } = this;
+    current.brokenBy = 'loss';
+    this.onGenerationComplete();
+    current.turnOver = true;
+    this.#closeHeard();
+  }
+
   /** Something unheard is still to be played, and the model has generated all of it. */
   get isOnlyPlaying(): boolean {
     const last = this.#messages.at(-1);
@@ -284,11 +312,12 @@ export class AgentLeg {
     this.#closeAll(true);
   }
 
-  /** `turnComplete` is sometimes missing: a turn whose sound ended and was heard a second ago is over. */
-  #endOverdueTurn(): void {
+  /** `turnComplete` is sometimes missing: a turn whose sound ended and was heard a second ago is over when something follows; and
+   * after a while also where nothing does, for there would be no pause any more. */
+  #endOverdueTurn(overdueMs = TURN_OVERDUE_MS): void {
     const message = this.current;
     if (message === undefined || !message.hasSound || !message.soundEnded || !message.isHeard) return;
-    if (this.#toolSinceTurn || this.#options.clock.nowMs() - this.#heardAtMs < TURN_OVERDUE_MS) return;
+    if (this.#toolSinceTurn || this.#options.clock.nowMs() - this.#heardAtMs < overdueMs) return;
     message.turnOver = true;
     this.#closeHeard();
   }
@@ -366,4 +395,16 @@ export class AgentLeg {
     this.#lastHeard = interrupted ? undefined : message;
     this.#options.events.onMessageClosed(message, interrupted);
   }
+}
+
+/** About 38 dB under full scale: speech on a telephone line is far above in each word, hush and hum are below. */
+const AUDIBLE_MAGNITUDE = 32;
+/** Every so many samples one is looked at: half a millisecond of a loud sound is enough. */
+const AUDIBLE_STEP = 4;
+
+/** Mu-law's code is its magnitude on a logarithmic scale, inverted, below the sign. */
+function isAudible(mulaw: Uint8Array): boolean {
+  for (let at = 0; at < mulaw.length; at += AUDIBLE_STEP)
+    if ((~(mulaw[at] ?? 0xff) & 0x7f) >= AUDIBLE_MAGNITUDE) return true;
+  return false;
 }

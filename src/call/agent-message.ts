@@ -2,6 +2,7 @@
  * One message of the agent: the utterances that carry its sound and the words that were transcribed of it. Answers the one
  * question that matters: what has the caller heard of it?
  */
+import type { StreamOutcome } from '../event/run-stream.js';
 import { MULAW_BYTES_PER_MS } from '../limits.js';
 import type { Playout } from '../audio/playout.js';
 import type { Utterance } from '../audio/utterance.js';
@@ -21,6 +22,8 @@ export class AgentMessage implements HeardSource {
   /** Its generation was cut short: by the loss of the model, or by our closing it. */
   brokenBy: 'loss' | 'us' | undefined;
   firstSoundAtMs: number | undefined;
+  /** Something of its sound can be heard, or it is read. */
+  isAudible = false;
   readonly #playout: Playout;
   readonly #words = new HeardText();
   /** Those not known to be heard to their end: no more than the playout has on its books, and the last one. */
@@ -95,6 +98,13 @@ export class AgentMessage implements HeardSource {
       (sum, utterance) => sum + this.#playout.heardMs(utterance),
       this.#heardBeforeMs,
     );
+  }
+
+  /** How it ended: whole, cut, or without anybody there to hear it (`isAlone`). */
+  outcome(interrupted: boolean, isAlone: boolean): StreamOutcome {
+    if (this.brokenBy !== undefined) return this.brokenBy === 'loss' ? 'error' : 'disconnected';
+    if (!interrupted) return 'done';
+    return isAlone ? 'disconnected' : 'interrupted';
   }
 
   /** Whether everything that was accepted has been heard. */

@@ -3,7 +3,8 @@
  * `finish` is the call's own.
  */
 import type { RunEvents } from '../event/run-events.js';
-import { GREETING_START_MAX_MS } from '../limits.js';
+import { HOLD_AFTER_MS, HOLD_AGAIN_MS } from '../link-limits.js';
+import type { WaitStep } from './answer-watch.js';
 import { delayOf } from './call-delays.js';
 import type { CallLine } from './call-line.js';
 import type { CallEffect, CallTimer } from './call-state.js';
@@ -19,7 +20,7 @@ export interface CallEffectsOptions {
   readonly idle: IdleWatch;
   readonly line: CallLine;
   readonly link: ModelLink;
-  readonly timers: Pick<CallTimers<CallTimer | 'greetingStart'>, 'arm' | 'disarm'>;
+  readonly timers: Pick<CallTimers<CallTimer>, 'arm' | 'disarm'>;
   /** Told that input is taken once the agent is asked to greet: of a conversation whose client waits for that. */
   readonly tellReady: RunEvents | undefined;
   readonly greeting: string | undefined;
@@ -29,6 +30,8 @@ export interface CallEffectsOptions {
   readonly transfer: () => void;
   /** There was no stream to close any more. */
   readonly onNoStream: () => void;
+  /** The model has said nothing on one connection after another. */
+  readonly onMute: () => void;
   readonly onFinish: (reason: EndReason) => void;
 }
 
@@ -49,6 +52,12 @@ export class CallEffects {
       case 'welcomeBack':
         idle.start();
         return conversation.welcomeBack();
+      case 'reconnect':
+        return link.reconnect();
+      case 'goOn':
+        return conversation.goOn(this.#options.greeting);
+      case 'hold':
+        return this.#hold();
       case 'arm':
         return this.arm(effect.timer);
       case 'disarm':
@@ -56,7 +65,7 @@ export class CallEffects {
       case 'endTurn':
         return conversation.onGenerationComplete();
       case 'askFarewell':
-        return conversation.ask(CALL_MUST_END);
+        return conversation.tell(CALL_MUST_END);
       case 'transfer':
         return this.#options.transfer();
       case 'tellTransferFailed':
@@ -81,24 +90,40 @@ export class CallEffects {
     if (delayMs !== undefined) timers.arm(timer, delayMs);
   }
 
-  /** Some models ignore a text now and then: the greeting is asked for once more, not left to the idle reprompt. */
-  greetAgain(): void {
-    const { conversation, greeting } = this.#options;
-    if (conversation.awaitsGreeting) conversation.greet(greeting);
-  }
-
   /** The model gave no answer, and the caller heard none: a greeting is asked for again, of anything else it says so. */
   explainRefusal(): void {
-    const { conversation } = this.#options;
-    if (conversation.awaitsGreeting) this.greetAgain();
+    const { conversation, greeting } = this.#options;
+    if (conversation.awaitsGreeting) conversation.greet(greeting);
     else conversation.ask(ANSWER_REFUSED);
   }
 
   #greet(): void {
-    const { conversation, idle, timers, tellReady, greeting } = this.#options;
+    const { conversation, idle, tellReady, greeting } = this.#options;
     idle.start();
-    timers.arm('greetingStart', GREETING_START_MAX_MS);
     tellReady?.ready();
     conversation.greet(greeting);
+  }
+
+  /** What is being said is heard out first; then the caller is asked to wait, and after a while again. */
+  #hold(): void {
+    const { conversation, timers } = this.#options;
+    const isSilent = conversation.isSilent;
+    if (isSilent) conversation.waits.askToWait();
+    timers.arm('hold', conversation.unplayedMs + (isSilent ? HOLD_AGAIN_MS : HOLD_AFTER_MS));
+  }
+
+  /** What is to be done about an answer that does not come. */
+  onWait(step: WaitStep): void {
+    const { conversation, link, greeting } = this.#options;
+    switch (step) {
+      case 'hold':
+        return conversation.waits.askToWait();
+      case 'nudge':
+        return conversation.askAgain(greeting);
+      case 'reconnect':
+        return link.onStall();
+      case 'giveUp':
+        return this.#options.onMute();
+    }
   }
 }

@@ -52,6 +52,24 @@ export function askFarewell(reason: EndReason): Transition {
   };
 }
 
+/** The model hangs up; its goodbye is what it says in this turn. */
+export function agentFarewell(spoken: boolean, heard: boolean): Transition {
+  return {
+    state: { name: 'ending', reason: 'agent_ended', stage: 'farewell', begun: spoken, said: false, heard },
+    effects: [
+      { do: 'arm', timer: 'farewellMax' },
+      { do: 'arm', timer: 'farewellStart' },
+    ],
+  };
+}
+
+/** A farewell that begins with no model to say it. */
+export function withoutModel(farewell: Transition): Transition {
+  if (farewell.state.name !== 'ending') return farewell;
+  const { state, effects } = endFarewell({ ...farewell.state, modelLost: true });
+  return { state, effects: [...farewell.effects, ...effects] };
+}
+
 export function transferAfterFarewell(heard: boolean): Transition {
   return {
     state: { name: 'ending', reason: 'transferred', stage: 'farewell', begun: false, said: false, heard },
@@ -130,6 +148,8 @@ function inFarewell(state: CallState & { name: 'ending' }, event: CallEvent): Tr
       return settle({ ...state, heard: true });
     case 'modelClosed':
       return endFarewell({ ...state, modelLost: true });
+    case 'modelReady':
+      return stay({ ...state, modelLost: false });
     case 'timer':
       if (event.timer === 'maxDuration') return overtaken(state, 'max_duration');
       return event.timer === 'farewellStart' || event.timer === 'transferStart'
@@ -160,14 +180,14 @@ function overtaken(state: CallState & { name: 'ending' }, reason: EndReason): Tr
 /** The line was lost before the carrier was asked for anything: the caller may come back to the agent, and ask again. */
 function loseFarewell({ modelLost, overtakenBy }: CallState & { name: 'ending' }): Transition {
   if (overtakenBy !== undefined) return finish(overtakenBy);
-  if (modelLost === true) return finish('model_lost');
   return {
-    state: { name: 'live', streamLost: true },
+    state: { name: 'live', streamLost: true, ...(modelLost === true && { modelLost }) },
     effects: [
       { do: 'disarm', timer: 'farewellMax' },
       { do: 'disarm', timer: 'transferStart' },
       { do: 'dropStream' },
       { do: 'arm', timer: 'streamReturn' },
+      ...(modelLost === true ? [{ do: 'reconnect' } as const] : []),
     ],
   };
 }
@@ -189,10 +209,11 @@ function onFarewellInterrupted(state: CallState & { name: 'ending' }): Transitio
     return state.begun ? settle({ ...heard, said: true }) : stay(heard);
   }
   return {
-    state: { name: 'live', streamLost: false },
+    state: { name: 'live', streamLost: false, ...(state.modelLost === true && { modelLost: true }) },
     effects: [
       { do: 'disarm', timer: 'farewellMax' },
       { do: 'disarm', timer: 'farewellStart' },
+      ...(state.modelLost === true ? ([{ do: 'hold' }, { do: 'reconnect' }] as const) : []),
     ],
   };
 }
@@ -200,6 +221,7 @@ function onFarewellInterrupted(state: CallState & { name: 'ending' }): Transitio
 /** The carrier takes the stream away when it connects the caller: that is no hang-up, and ends the call here. */
 function inTransfer(state: CallState & { name: 'ending' }, event: CallEvent): Transition {
   if (event.type === 'modelClosed') return stay({ ...state, modelLost: true });
+  if (event.type === 'modelReady') return stay({ ...state, modelLost: false });
   if (event.type === 'drainDeadline') return overtaken(state, 'server_draining');
   if (isTimer(event, 'maxDuration')) return overtaken(state, 'max_duration');
   if (isTimer(event, 'cutMax')) return finish(state.reason);
@@ -211,14 +233,14 @@ function inTransfer(state: CallState & { name: 'ending' }, event: CallEvent): Tr
 function onTransferFailed({ overtakenBy, modelLost }: CallState & { name: 'ending' }): Transition {
   if (overtakenBy === 'server_draining') return playThenCut(overtakenBy, 'draining');
   if (overtakenBy !== undefined) return playThenCut(overtakenBy, 'apology');
-  if (modelLost === true) return playThenCut('model_lost', 'apology');
   return {
-    state: { name: 'live', streamLost: false },
+    state: { name: 'live', streamLost: false, ...(modelLost === true && { modelLost }) },
     effects: [
       { do: 'disarm', timer: 'farewellMax' },
       { do: 'disarm', timer: 'transferStart' },
       { do: 'disarm', timer: 'cutMax' },
       { do: 'tellTransferFailed' },
+      ...(modelLost === true ? ([{ do: 'hold' }, { do: 'reconnect' }] as const) : []),
     ],
   };
 }

@@ -7,7 +7,7 @@ import type { CallTap, WebhookRequest } from '../call-tap.js';
 import { errorText } from '../errors.js';
 import type { Event } from '../event/event.js';
 import { RunEvents } from '../event/run-events.js';
-import type { LiveClose, LiveConnection } from '../model/live-connection.js';
+import type { LiveConnection } from '../model/live-connection.js';
 import { tellPlugins } from '../tool/plugin-events.js';
 import { RunSecrets } from '../tool/run-secrets.js';
 import { CallClock } from './call-clock.js';
@@ -22,6 +22,7 @@ import { Conversation } from './conversation.js';
 import { CostWatch } from './cost-watch.js';
 import type { EndReason } from './end-reason.js';
 import { FunctionCalls } from './function-calls.js';
+import { HeardHistory } from './heard-history.js';
 import { IdleWatch } from './idle-watch.js';
 import { callerSilent, callerWaits } from './line-texts.js';
 import type { ConversationEvent } from './live-events.js';
@@ -38,11 +39,13 @@ export interface CallSetUp {
   readonly deps: CallDeps;
 }
 
-export type CallTimerName = CallTimer | 'tick' | 'greetingStart';
+export type CallTimerName = CallTimer | 'tick';
 
 /** The call, as its parts see it. */
 export interface CallHost {
   isLive(): boolean;
+  /** It is over, or about to be. */
+  isEnding(): boolean;
   post(event: CallEvent | ConversationEvent): void;
   /** For what happens while an event is being handled: now, not behind it. */
   apply(event: CallEvent): void;
@@ -66,6 +69,7 @@ export interface CallParts {
   readonly refusedTurns: RefusedTurns;
   readonly costs: CostWatch;
   readonly effects: CallEffects;
+  readonly heard: HeardHistory;
 }
 
 export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
@@ -85,10 +89,14 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     onSound: (pcm16k) => functionCalls.work.onSound(pcm16k),
   };
   const conversation = makeConversation(setUp, host, { clock, run, tee });
+  const heard = new HeardHistory(setUp.history);
+  run.stream.listen(heard.hear);
   const link = makeLink(setUp, host, {
+    clock,
     conversation,
     run,
-    onLost: (lost) => functionCalls.onModelLost(lost),
+    heard,
+    functionCalls: () => functionCalls,
   });
   // Nobody waits for a model that has never said a word.
   const isWaiting = (): boolean => functionCalls.isWorkUnderWay && conversation.messagesBegun > 0;
@@ -118,6 +126,7 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     cutLine: () => line.cut({ clock, tap: tap?.rest }),
     transfer: () => line.transfer({ clock, tap: tap?.rest }),
     onNoStream: () => host.post({ type: 'streamClosed' }),
+    onMute: () => host.post({ type: 'modelMute' }),
     onFinish: (reason) => host.finish(reason),
   });
   const refusedTurns = new RefusedTurns({ run, explain: () => effects.explainRefusal() });
@@ -130,6 +139,7 @@ export function makeCallParts(setUp: CallSetUp, host: CallHost): CallParts {
     refusedTurns,
     costs,
     effects,
+    heard,
   };
 }
 
@@ -216,27 +226,44 @@ function makeLink(
   { identity, deps }: CallSetUp,
   host: CallHost,
   {
+    clock,
     conversation,
     run,
-    onLost,
-  }: Pick<CallParts, 'conversation' | 'run'> & { readonly onLost: (lost: LiveClose) => void },
+    heard,
+    functionCalls,
+  }: Pick<CallParts, 'clock' | 'conversation' | 'run' | 'heard'> & {
+    readonly functionCalls: () => FunctionCalls;
+  },
 ): ModelLink {
+  let wasReady = false;
   return new ModelLink({
     callSid: identity.callSid,
+    clock,
     connectLive: deps.connectLive,
+    observer: deps.observer,
     log: deps.log,
-    onReady: (model) => host.onModelReady(model),
-    onFailed: () =>
-      host.guard(() => {
-        run.failed('model_unreachable', 'The model could not be reached.');
-        host.post({ type: 'modelFailed' });
-      }),
-    onGone: (lost) => {
-      conversation.detachModel(lost !== undefined);
-      if (lost === undefined) return;
-      run.failed('model_lost', 'The connection to the model was lost.');
-      onLost(lost);
-      host.post({ type: 'modelClosed' });
+    position: () => heard.position,
+    events: {
+      onReady: (model) => {
+        wasReady = true;
+        host.onModelReady(model);
+      },
+      onFailed: () =>
+        host.guard(() => {
+          if (!wasReady) run.failed('model_unreachable', 'The model could not be reached.');
+          host.post({ type: 'modelFailed' });
+        }),
+      onGone: ({ lost, left }) => {
+        conversation.detachModel(lost !== undefined);
+        functionCalls().onModelGone();
+        if (lost !== undefined) {
+          run.failed('model_lost', 'The connection to the model was lost.');
+          functionCalls().onModelLost(lost);
+        }
+        if (lost !== undefined || left === true) host.post({ type: 'modelClosed' });
+      },
+      mayLeave: () => !host.isEnding(),
+      isPause: () => functionCalls().isPause,
     },
   });
 }
@@ -271,9 +298,8 @@ function makeIdleWatch(
     isWaiting,
     onReprompt: () => {
       const seconds = deps.idleRepromptMs / 1000;
-      if (host.isLive()) conversation.ask(isWaiting() ? callerWaits(seconds) : callerSilent(seconds));
+      if (host.isLive()) conversation.tell(isWaiting() ? callerWaits(seconds) : callerSilent(seconds));
     },
-    // Where the model has never said a word, it is not the caller who is silent.
-    onIdle: () => host.post({ type: conversation.messagesBegun === 0 ? 'modelMute' : 'callerIdle' }),
+    onIdle: () => host.post({ type: 'callerIdle' }),
   });
 }

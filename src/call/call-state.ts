@@ -7,9 +7,11 @@
  *
  * `ending` has stages: `farewell` (the model says goodbye), `prompt` (what is left is heard out, often a recorded clip),
  * `cutting` (the line is being ended), `transferring` (the carrier is asked to connect the caller with a human; when it does not,
- * the call is live again). A carrier socket that is lost without `stop` (`streamLost`) may come back in connecting and live.
+ * the call is live again). A carrier socket that is lost without `stop` (`streamLost`) may come back in connecting and live, and
+ * so may the model (`modelLost`): the caller stays, and hears the hold clip while it takes.
  */
 import {
+  agentFarewell,
   askFarewell,
   cut,
   decidedReason,
@@ -19,6 +21,7 @@ import {
   playThenCut,
   stay,
   transferAfterFarewell,
+  withoutModel,
 } from './call-ending.js';
 import type { EndReason } from './end-reason.js';
 import type { PromptName } from './prompts.js';
@@ -26,7 +29,7 @@ import type { PromptName } from './prompts.js';
 export type CallState =
   | { readonly name: 'announced'; readonly model: 'connecting' | 'ready' | 'failed' }
   | { readonly name: 'connecting'; readonly streamLost: boolean; readonly modelReady?: boolean }
-  | { readonly name: 'live'; readonly streamLost: boolean }
+  | { readonly name: 'live'; readonly streamLost: boolean; readonly modelLost?: boolean }
   | {
       readonly name: 'ending';
       readonly reason: EndReason;
@@ -45,6 +48,7 @@ export type CallState =
 export type CallTimer =
   | 'noStream'
   | 'streamReturn'
+  | 'hold'
   | 'maxDuration'
   | 'farewellStart'
   | 'transferStart'
@@ -59,9 +63,11 @@ export type CallEvent =
   /** The carrier's socket is gone. */
   | { readonly type: 'streamClosed' }
   | { readonly type: 'modelReady' }
+  /** There is no model, and no further try. */
   | { readonly type: 'modelFailed' }
+  /** The connection is gone: lost, or left for another one. */
   | { readonly type: 'modelClosed' }
-  /** The model was asked to speak and does not. */
+  /** The model was asked to speak, on one connection after another, and does not. */
   | { readonly type: 'modelMute' }
   | { readonly type: 'timer'; readonly timer: CallTimer }
   /** Both sides were silent for too long, the second time. */
@@ -94,6 +100,12 @@ export type CallEffect =
   /** After a lost stream came back: the caller is told and the conversation goes on. */
   | { readonly do: 'welcomeBack' }
   | { readonly do: 'dropStream' }
+  /** Another connection to the model; `modelReady` or `modelFailed` follows. */
+  | { readonly do: 'reconnect' }
+  /** The model is back, and goes on where it was. */
+  | { readonly do: 'goOn' }
+  /** The caller is asked to wait, and again while it takes. */
+  | { readonly do: 'hold' }
   | { readonly do: 'arm'; readonly timer: CallTimer }
   | { readonly do: 'disarm'; readonly timer: CallTimer }
   | { readonly do: 'askFarewell' }
@@ -142,8 +154,9 @@ function fromAnnounced(state: CallState & { name: 'announced' }, event: CallEven
     case 'modelReady':
       return stay({ ...state, model: 'ready' });
     case 'modelFailed':
-    case 'modelClosed':
       return stay({ ...state, model: 'failed' });
+    case 'modelClosed':
+      return { state: { ...state, model: 'connecting' }, effects: [{ do: 'reconnect' }] };
     case 'streamStarted':
       return onFirstStream(state.model);
     case 'timer':
@@ -166,7 +179,12 @@ function onFirstStream(model: 'connecting' | 'ready' | 'failed'): Transition {
     const apology = playThenCut('model_unreachable', 'unavailable');
     return { state: apology.state, effects: [...opening, ...apology.effects] };
   }
-  if (model === 'connecting') return { state: { name: 'connecting', streamLost: false }, effects: opening };
+  if (model === 'connecting') {
+    return {
+      state: { name: 'connecting', streamLost: false },
+      effects: [...opening, { do: 'arm', timer: 'hold' }],
+    };
+  }
   return { state: { name: 'live', streamLost: false }, effects: [...opening, { do: 'greet' }] };
 }
 
@@ -174,15 +192,22 @@ function fromConnecting(state: CallState & { name: 'connecting' }, event: CallEv
   switch (event.type) {
     case 'modelReady':
       if (state.streamLost) return stay({ ...state, modelReady: true });
-      return { state: { name: 'live', streamLost: false }, effects: [{ do: 'greet' }] };
+      return {
+        state: { name: 'live', streamLost: false },
+        effects: [{ do: 'disarm', timer: 'hold' }, { do: 'greet' }],
+      };
     case 'streamStarted':
       if (state.modelReady !== true) return fromUnderWay(state, event);
       return {
         state: { name: 'live', streamLost: false },
-        effects: [{ do: 'disarm', timer: 'streamReturn' }, { do: 'greet' }],
+        effects: [{ do: 'disarm', timer: 'streamReturn' }, { do: 'disarm', timer: 'hold' }, { do: 'greet' }],
+      };
+    case 'modelClosed':
+      return {
+        state: { name: 'connecting', streamLost: state.streamLost },
+        effects: [{ do: 'reconnect' }],
       };
     case 'modelFailed':
-    case 'modelClosed':
       return state.streamLost ? finish('model_unreachable') : playThenCut('model_unreachable', 'unavailable');
     default:
       return fromUnderWay(state, event);
@@ -191,39 +216,57 @@ function fromConnecting(state: CallState & { name: 'connecting' }, event: CallEv
 
 function fromLive(state: CallState & { name: 'live' }, event: CallEvent): Transition {
   switch (event.type) {
-    case 'modelFailed':
+    case 'modelReady':
+      if (state.modelLost !== true) return stay(state);
+      return {
+        state: { name: 'live', streamLost: state.streamLost },
+        effects: [{ do: 'disarm', timer: 'hold' }, { do: 'goOn' }],
+      };
     case 'modelClosed':
+      return {
+        state: { ...state, modelLost: true },
+        effects: [{ do: 'arm', timer: 'hold' }, { do: 'reconnect' }],
+      };
+    case 'modelFailed':
       return state.streamLost ? finish('model_lost') : playThenCut('model_lost', 'apology');
     case 'modelMute':
       return state.streamLost ? stay(state) : playThenCut('model_lost', 'apology');
     case 'agentEnds':
-      if (state.streamLost) return stay(state); // Its goodbye would not be heard; it may try again.
-      return {
-        state: {
-          name: 'ending',
-          reason: 'agent_ended',
-          stage: 'farewell',
-          begun: event.spoken,
-          said: false,
-          heard: event.heard,
-        },
-        effects: [
-          { do: 'arm', timer: 'farewellMax' },
-          { do: 'arm', timer: 'farewellStart' },
-        ],
-      };
+      return onAgentEnds(state, event);
     case 'agentTransfers':
       // Its farewell would not be heard; it may try again.
-      return state.streamLost ? stay(state) : transferAfterFarewell(event.heard);
+      return state.streamLost ? stay(state) : onAgentTransfers(state, event);
     case 'invocationEnds':
       return endInvocation(event.heard);
     case 'costLimit':
-      return state.streamLost ? finish('cost_limit') : askFarewell('cost_limit');
+      return state.streamLost ? finish('cost_limit') : sayFarewell(state, 'cost_limit');
     case 'callerIdle':
-      return state.streamLost ? stay(state) : askFarewell('caller_idle');
+      return state.streamLost ? stay(state) : sayFarewell(state, 'caller_idle');
     default:
       return fromUnderWay(state, event);
   }
+}
+
+/** The model says it, and where there is none a recorded clip does. */
+function sayFarewell(state: CallState & { name: 'live' }, reason: EndReason): Transition {
+  return state.modelLost === true ? playThenCut(reason, 'goodbye') : askFarewell(reason);
+}
+
+function onAgentEnds(
+  state: CallState & { name: 'live' },
+  { spoken, heard }: Extract<CallEvent, { type: 'agentEnds' }>,
+): Transition {
+  if (state.streamLost) return stay(state); // Its goodbye would not be heard; it may try again.
+  const farewell = agentFarewell(spoken, heard);
+  return state.modelLost === true ? withoutModel(farewell) : farewell;
+}
+
+function onAgentTransfers(
+  state: CallState & { name: 'live' },
+  { heard }: Extract<CallEvent, { type: 'agentTransfers' }>,
+): Transition {
+  const farewell = transferAfterFarewell(heard);
+  return state.modelLost === true ? withoutModel(farewell) : farewell;
 }
 
 /** What connecting and live have in common: the carrier's socket, the clock and the operator. */
@@ -237,15 +280,15 @@ function fromUnderWay(state: CallState & { name: 'connecting' | 'live' }, event:
     case 'streamStarted':
       return {
         state: { ...state, streamLost: false },
-        effects: [
-          { do: 'disarm', timer: 'streamReturn' },
-          ...(state.name === 'live' ? [{ do: 'welcomeBack' } as const] : []),
-        ],
+        effects: [{ do: 'disarm', timer: 'streamReturn' }, onLineBack(state)],
       };
     case 'timer':
       if (event.timer === 'streamReturn') return finish('carrier_lost');
+      if (event.timer === 'hold') return { state, effects: lacksModel(state) ? [{ do: 'hold' }] : [] };
       if (event.timer !== 'maxDuration') return stay(state);
-      return state.name === 'live' && !state.streamLost ? askFarewell('max_duration') : cut('max_duration');
+      return state.name === 'live' && !state.streamLost
+        ? sayFarewell(state, 'max_duration')
+        : cut('max_duration');
     case 'drainDeadline':
       return state.streamLost ? finish('server_draining') : playThenCut('server_draining', 'draining');
     case 'fault':
@@ -253,4 +296,15 @@ function fromUnderWay(state: CallState & { name: 'connecting' | 'live' }, event:
     default:
       return stay(state); // Turns and playout are the conversation's business while nothing ends.
   }
+}
+
+/** There is a caller on the line and nobody to talk with. */
+function lacksModel(state: CallState & { name: 'connecting' | 'live' }): boolean {
+  return !state.streamLost && (state.name === 'connecting' || state.modelLost === true);
+}
+
+function onLineBack(state: CallState & { name: 'connecting' | 'live' }): CallEffect {
+  return state.name === 'live' && state.modelLost !== true
+    ? { do: 'welcomeBack' }
+    : { do: 'arm', timer: 'hold' };
 }

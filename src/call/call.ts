@@ -9,7 +9,7 @@ import { errorText } from '../errors.js';
 import type { RunEvents } from '../event/run-events.js';
 import type { CallSid } from '../ids.js';
 import { MAILBOX_MAX, TICK_MS } from '../limits.js';
-import type { LiveClose, LiveConnection } from '../model/live-connection.js';
+import type { LiveConnection } from '../model/live-connection.js';
 import type {
   AcceptedStream,
   EarlyMessages,
@@ -31,6 +31,7 @@ import type { Conversation } from './conversation.js';
 import type { CostWatch } from './cost-watch.js';
 import { type EndReason, EXPLAINED_ENDS, FAILED_ENDS } from './end-reason.js';
 import type { FunctionCalls } from './function-calls.js';
+import type { HeardHistory } from './heard-history.js';
 import type { IdleWatch } from './idle-watch.js';
 import { keyPressed } from './line-texts.js';
 import { liveSetup } from './live-setup.js';
@@ -65,6 +66,7 @@ export class Call {
   readonly #refusedTurns: RefusedTurns;
   readonly #costs: CostWatch;
   readonly #effects: CallEffects;
+  readonly #heard: HeardHistory;
   readonly #announcedWallMs: number;
   #endedAtMs: number | undefined;
 
@@ -81,6 +83,7 @@ export class Call {
     });
     const parts = makeCallParts(options, {
       isLive: () => this.#state.name === 'live',
+      isEnding: () => this.isEnding,
       post: (event) => this.post(event),
       apply: (event) => this.#apply(event),
       guard: (run) => this.guard(run),
@@ -101,6 +104,7 @@ export class Call {
     this.#refusedTurns = parts.refusedTurns;
     this.#costs = parts.costs;
     this.#effects = parts.effects;
+    this.#heard = parts.heard;
   }
 
   get callSid(): CallSid {
@@ -325,6 +329,7 @@ export class Call {
   #onTurnComplete(reason: string | undefined): void {
     const wasHeard = this.#conversation.hasSpokenThisTurn || this.#conversation.isTurnCut;
     this.#onTurnOver(() => this.#conversation.onTurnComplete());
+    if (!wasHeard) this.#conversation.waits.onEmptyTurn();
     const mayExplain = this.#state.name === 'live' && this.#line.isOpen && !wasHeard;
     this.#refusedTurns.onTurnComplete(reason, mayExplain);
   }
@@ -342,15 +347,14 @@ export class Call {
 
   #onTimer(name: CallTimerName): void {
     this.guard(() => {
-      if (name === 'greetingStart') {
-        if (this.#state.name === 'live') this.#effects.greetAgain();
-        return;
-      }
       if (name !== 'tick') return this.post({ type: 'timer', timer: name });
       this.#timers.arm('tick', TICK_MS);
       this.#conversation.onTick();
       if (this.#state.name !== 'live') return;
       this.#functionCalls.tellUpdate();
+      const step = this.#conversation.waits.step(this.#functionCalls.isCarryingOut);
+      if (step !== undefined) this.#effects.onWait(step);
+      this.#link.onTick();
       if (this.#costs.isDue) this.post({ type: 'costLimit' });
     });
   }
@@ -362,8 +366,14 @@ export class Call {
     const { agent, history = [] } = this.#options;
     const isWeb = this.identity.callDirection === 'web';
     this.#link.connect({
-      makeSetup: () => liveSetup(agent, this.identity, { remembered, isWeb, history }),
-      listener: liveListener(this, this.#conversation),
+      makeSetup: (again) =>
+        liveSetup(agent, this.identity, {
+          remembered,
+          isWeb,
+          history: again === undefined ? history : this.#heard.events(again.since),
+          again,
+        }),
+      makeListener: (onClose) => liveListener(this, this.#conversation, onClose),
       openScope: () => ({ clock: this.#clock, tap: this.#tap?.modelConnecting() }),
     });
   }
@@ -395,8 +405,8 @@ export class Call {
     this.#link.onGoAway(timeLeftMs);
   }
 
-  onModelClosed(close: LiveClose): void {
-    this.#link.onClose(close);
+  onSessionResumptionUpdate(newHandle: string | undefined, resumable: boolean): void {
+    this.#link.onSessionResumptionUpdate(newHandle, resumable);
   }
 
   /** Nothing of the call stays alive behind this: timers, model, stream, sound. */

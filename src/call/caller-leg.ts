@@ -3,9 +3,9 @@
  * 16 kHz PCM16, one message a frame. While the model is not ready or reads too slowly, sound waits in a backlog in
  * which the newest wins. Notes when the caller was last heard speaking; what that means is the conversation's business.
  */
-import type { CallerGaps } from '../audio/caller-gaps.js';
+import { CallerGaps } from '../audio/caller-gaps.js';
 import { CallerUpsampler } from '../audio/caller-upsampler.js';
-import type { VoiceActivity } from '../audio/voice-activity.js';
+import { VoiceActivity } from '../audio/voice-activity.js';
 import type { Clock } from '../clock.js';
 import { MODEL_BUFFERED_MAX_BYTES, MULAW_BYTES_PER_MS, MULAW_FRAME_BYTES, MULAW_SILENCE } from '../limits.js';
 import { HELD_SOUND_MAX_MS } from '../tool-limits.js';
@@ -15,9 +15,6 @@ import { CallerBacklog } from './caller-backlog.js';
 
 export interface CallerLegOptions {
   readonly clock: Clock;
-  readonly gaps: CallerGaps;
-  readonly upsampler: CallerUpsampler;
-  readonly voice: VoiceActivity;
   readonly observer: CallObserver;
   /** Gets a copy of the caller's sound as it comes in, while it wants one, whether or not the model takes any. */
   readonly tee: SoundTee;
@@ -34,9 +31,9 @@ const SILENCE = new Uint8Array(MULAW_FRAME_BYTES).fill(MULAW_SILENCE);
 
 export class CallerLeg {
   readonly #clock: Clock;
-  readonly #gaps: CallerGaps;
-  readonly #upsampler: CallerUpsampler;
-  readonly #voice: VoiceActivity;
+  readonly #gaps = new CallerGaps();
+  readonly #upsampler = new CallerUpsampler();
+  readonly #voice = new VoiceActivity();
   readonly #observer: CallObserver;
   readonly #backlog: CallerBacklog;
   readonly #tee: SoundTee;
@@ -46,12 +43,11 @@ export class CallerLeg {
   /** The model must get nothing for now. */
   #isHeld = false;
   #lastVoicedAtMs: number | undefined;
+  #voicedMs = 0;
+  #hadModel = false;
 
   constructor(options: CallerLegOptions) {
     this.#clock = options.clock;
-    this.#gaps = options.gaps;
-    this.#upsampler = options.upsampler;
-    this.#voice = options.voice;
     this.#observer = options.observer;
     this.#backlog = new CallerBacklog(options);
     this.#tee = options.tee;
@@ -62,11 +58,19 @@ export class CallerLeg {
     return this.#lastVoicedAtMs;
   }
 
+  /** Voiced sound of the caller's so far. */
+  get voicedMs(): number {
+    return this.#voicedMs;
+  }
+
   /** A frame from the carrier, any length; `mulaw` is not kept. */
   onMedia(mulaw: Uint8Array, timestampMs: number): void {
     const nowMs = this.#clock.nowMs();
     this.#feedSilence(this.#gaps.onFrame(timestampMs, mulaw.length, nowMs));
-    if (this.#voice.push(mulaw)) this.#lastVoicedAtMs = nowMs;
+    if (this.#voice.push(mulaw)) {
+      this.#lastVoicedAtMs = nowMs;
+      this.#voicedMs += mulaw.length / MULAW_BYTES_PER_MS;
+    }
     this.#feed(mulaw);
   }
 
@@ -75,8 +79,11 @@ export class CallerLeg {
     this.#feedSilence(this.#gaps.idleFillMs(this.#clock.nowMs()));
   }
 
-  /** The model takes sound from now on; what waited goes first. */
+  /** The model takes sound from now on; what waited goes first: of what waited for another connection the newest second, for
+   * older words would be answered as if they were new. */
   attachModel(model: LiveConnection): void {
+    if (this.#hadModel) this.#backlog.keepNewest(HELD_SOUND_MAX_MS);
+    this.#hadModel = true;
     this.#model = model;
     this.#flushBacklog(model);
   }

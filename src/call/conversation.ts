@@ -4,27 +4,33 @@
  * comes from the call's mailbox, one event at a time. Whether the call goes on is the call's business.
  */
 import { AgentDecimator } from '../audio/agent-decimator.js';
-import { CallerGaps } from '../audio/caller-gaps.js';
-import { CallerUpsampler } from '../audio/caller-upsampler.js';
 import { Playout } from '../audio/playout.js';
 import type { Utterance } from '../audio/utterance.js';
-import { VoiceActivity } from '../audio/voice-activity.js';
 import type { CallTime } from '../clock.js';
 import type { MessageView } from '../console/call-view.js';
 import type { RunEvents } from '../event/run-events.js';
-import type { StreamOutcome } from '../event/run-stream.js';
 import { PROMPT_WAIT_MAX_MS, TRANSCRIBED_BARGE_IN_MIN_MS } from '../limits.js';
 import type { LiveConnection } from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
 import type { MediaStream } from '../telephony/media-stream.js';
 import { AgentLeg } from './agent-leg.js';
 import type { AgentMessage } from './agent-message.js';
+import { carrierSink } from './carrier-sink.js';
 import { CallerLeg, type SoundTee } from './caller-leg.js';
-import { askGreeting, CALLER_IS_BACK, cutByTool, heardOnly, lineLost } from './line-texts.js';
+import {
+  ANSWER_IS_DUE,
+  askGreeting,
+  CALLER_IS_BACK,
+  type CutBy,
+  heardOnly,
+  SENTENCE_BROKE_OFF,
+} from './line-texts.js';
+import { RecordedClips } from './recorded-clips.js';
 import { ModelTexts } from './model-texts.js';
-import { PROMPT_TEXTS, type PromptName, type Prompts } from './prompts.js';
+import type { PromptName, Prompts } from './prompts.js';
 import { Transcript } from './transcript.js';
 import { TurnClock } from './turn-clock.js';
+import { WaitingCaller } from './waiting-caller.js';
 
 /** What the conversation tells the call. */
 export interface ConversationEvents {
@@ -57,9 +63,9 @@ export class Conversation {
   readonly #transcript: Transcript;
   readonly #texts = new ModelTexts();
   #stream: MediaStream | undefined;
-  #clip: { readonly utterance: Utterance; readonly prompt: PromptName } | undefined;
-  /** Recorded clips that were heard to their end. */
-  readonly #heardClips = new Set<PromptName>();
+  readonly #clips: RecordedClips;
+  /** What the caller waits for. */
+  readonly waits: WaitingCaller;
   #hasAskedGreeting = false;
   #messagesBegun = 0;
   #otherActivityAtMs: number;
@@ -77,7 +83,19 @@ export class Conversation {
     this.#transcript = new Transcript(run);
     this.#clock = clock;
     this.#otherActivityAtMs = clock.nowMs();
-    this.#playout = new Playout({ clock, sink: this.#makeSink(), observer: this.#makePlayoutObserver() });
+    this.#playout = new Playout({
+      clock,
+      sink: carrierSink(
+        () => this.#stream,
+        () => this.#onClearWritten(),
+      ),
+      observer: this.#makePlayoutObserver(),
+    });
+    this.#clips = new RecordedClips({
+      playout: this.#playout,
+      prompts: options.prompts,
+      onHeard: (text) => this.#transcript.addRecorded(text),
+    });
     this.#agent = new AgentLeg({
       clock,
       playout: this.#playout,
@@ -85,17 +103,19 @@ export class Conversation {
       observer,
       greetingProtectionMs: options.greetingProtectionMs,
       events: {
+        onAudible: () => this.waits.onAnswer(),
         onMessageOpened: (message) => this.#onMessageOpened(message),
         onMessageClosed: (message, interrupted) => this.#onMessageClosed(message, interrupted),
       },
     });
-    this.#caller = new CallerLeg({
+    this.#caller = new CallerLeg({ clock, observer, tee: options.tee });
+    this.waits = new WaitingCaller({
       clock,
-      observer,
-      gaps: new CallerGaps(),
-      upsampler: new CallerUpsampler(),
-      voice: new VoiceActivity(),
-      tee: options.tee,
+      playout: this.#playout,
+      agent: this.#agent,
+      caller: this.#caller,
+      clips: this.#clips,
+      isConnected: () => this.#stream !== undefined && this.#texts.isConnected,
     });
     this.#turns = new TurnClock({
       clock,
@@ -122,6 +142,8 @@ export class Conversation {
     this.#interruptedAtMs = this.#playout.isSilent ? undefined : this.#clock.realMs();
     this.#agent.interrupt(true);
     this.#interruptedAtMs = undefined;
+    this.#clips.forget();
+    this.waits.onInterrupted();
   }
 
   /** Twice a second. */
@@ -129,17 +151,20 @@ export class Conversation {
     this.#transcript.onTick();
     this.#agent.onTick();
     if (this.#stream !== undefined) this.#caller.onTick();
+    this.waits.onTick();
+    this.#goOnIfDue();
   }
 
   // --- The two ends -----------------------------------------------------------------------------------------------
 
   attachModel(model: LiveConnection): void {
-    this.#texts.attach(model);
+    this.waits.onModelBack(this.#texts.attach(model));
     this.#caller.attachModel(model);
   }
 
   /** The model is gone; what it said before is still played. */
   detachModel(lost: boolean): void {
+    this.waits.onModelGone();
     this.#texts.detach();
     this.#caller.detachModel();
     this.#agent.onModelGone(lost);
@@ -151,6 +176,7 @@ export class Conversation {
     this.#caller.resetStream();
     this.#turns.onStreamStarted();
     this.#otherActivityAtMs = this.#clock.nowMs();
+    this.waits.onHeard();
   }
 
   /** The line is gone: what was not heard by now never will be. */
@@ -158,6 +184,7 @@ export class Conversation {
     if (this.#stream === undefined) return;
     this.#stream = undefined;
     this.#playout.clear();
+    this.#clips.forget();
     this.#agent.abandon();
   }
 
@@ -168,7 +195,25 @@ export class Conversation {
     if (this.#options.isContinued === true) return this.welcomeBack();
     this.#hasAskedGreeting = true;
     this.#agent.expectGreeting();
+    this.waits.onDue();
     this.#texts.ask(askGreeting(greeting));
+  }
+
+  /** The model is back behind an outage: whoever waits for it is not kept waiting, and nobody is greeted twice. */
+  goOn(greeting: string | undefined): void {
+    const typed = this.#texts.takeTyped();
+    if (typed !== undefined) this.ask([...this.waits.overtaken(), typed].join('\n'));
+    else if (this.awaitsGreeting) this.greet(greeting);
+    else this.#goOnIfDue();
+  }
+
+  /** A model that was to say something and did not is asked once more. */
+  askAgain(greeting: string | undefined): void {
+    if (this.awaitsGreeting) return this.greet(greeting);
+    const { isHalfSaid } = this.#agent;
+    if (isHalfSaid) this.#agent.endHalfSaid();
+    else if (!this.#playout.isSilent) this.giveWay(); // Sound in which nothing is heard.
+    this.tell(isHalfSaid ? SENTENCE_BROKE_OFF : ANSWER_IS_DUE);
   }
 
   /** The greeting was asked for and nothing has come. */
@@ -183,6 +228,12 @@ export class Conversation {
 
   /** Text that the model answers; what it does not know yet goes in front. */
   ask(text: string): void {
+    this.waits.onDue();
+    this.tell(text);
+  }
+
+  /** The same for a text whose answer nobody waits for. */
+  tell(text: string): void {
     this.#agent.onAsked();
     this.#otherActivityAtMs = this.#clock.nowMs();
     this.#texts.ask(text);
@@ -209,19 +260,20 @@ export class Conversation {
   /** Plays a recorded clip behind what is being said; a long wait is cut short first. */
   play(prompt: PromptName): void {
     if (this.#agent.isShown && this.#stream !== undefined) {
-      this.#explained(prompt);
+      this.#clips.show(prompt);
       return this.#options.events.onPlayoutDrained();
     }
     if (this.#playout.unplayedMs() > PROMPT_WAIT_MAX_MS) {
       this.#playout.clear();
+      this.#clips.forget();
       this.#agent.abandon();
     }
-    this.#clip = { utterance: this.#playout.playClip(this.#options.prompts[prompt]), prompt };
+    this.#clips.play(prompt);
   }
 
   /** Whether a recorded clip has told the caller why the call ends. */
   get wasExplained(): boolean {
-    return this.#heardClips.size > 0;
+    return this.#clips.hasExplained;
   }
 
   close(): void {
@@ -269,7 +321,12 @@ export class Conversation {
     const isNew = this.#isNewSpeech();
     const answering = this.#agent.answering?.msg;
     const cutsIn = this.#agent.isOnlyPlaying && isNew;
-    if (cutsIn) this.#agent.interrupt(false);
+    if (cutsIn) {
+      this.#agent.interrupt(false);
+      this.#clips.forget();
+    }
+    if (cutsIn) this.waits.onDue();
+    else this.waits.onWords();
     if (isNew) this.#agent.endFollowUp();
     this.#agent.onCallerTurn();
     this.#transcript.addCaller(fragment, isNew ? undefined : answering);
@@ -362,9 +419,14 @@ export class Conversation {
     return this.#transcript.messages();
   }
 
-  #cutNote(heardText: string): string {
-    if (this.#isGivingWay) return cutByTool(heardText);
-    return this.#stream === undefined ? lineLost(heardText) : heardOnly(heardText);
+  get #cutBy(): CutBy {
+    if (this.#isGivingWay) return 'tool';
+    return this.#stream === undefined ? 'line' : 'caller';
+  }
+
+  #goOnIfDue(): void {
+    const text = this.waits.takeReturn(this.callerActiveAtMs());
+    if (text !== undefined) this.ask(text);
   }
 
   /** Late words of the question that is being answered are not a barge-in: the caller spoke since the answer's first
@@ -380,8 +442,11 @@ export class Conversation {
 
   #onMessageOpened(message: AgentMessage): void {
     this.#messagesBegun += 1;
+    for (const text of this.waits.overtaken()) this.#texts.note(text);
     message.msg = this.#transcript.openAgent(message, this.#turns.onMessageOpened(message));
-    if (message.isShown) this.#options.events.onAgentSpeaks();
+    if (!message.isShown) return;
+    this.waits.onAnswer();
+    this.#options.events.onAgentSpeaks();
   }
 
   #onMessageClosed(message: AgentMessage, interrupted: boolean): void {
@@ -389,23 +454,13 @@ export class Conversation {
     this.#transcript.closeAgent(message.msg, {
       text,
       interrupted: interrupted || message.lacksItsEnd,
-      outcome: this.#outcomeOf(message, interrupted),
+      outcome: message.outcome(interrupted, this.#over || this.#stream === undefined),
     });
     this.#turns.onMessageClosed(message);
-    this.#otherActivityAtMs = this.#clock.nowMs();
+    // One that was heard is over with its last sound, however late it is told.
+    if (interrupted || message.isShown) this.noteActivity();
     if (interrupted && text.trim() !== message.wholeText().trim())
-      this.#texts.note(this.#cutNote(text.trim()));
-  }
-
-  #outcomeOf(message: AgentMessage, interrupted: boolean): StreamOutcome {
-    if (message.brokenBy !== undefined) return message.brokenBy === 'loss' ? 'error' : 'disconnected';
-    if (!interrupted) return 'done';
-    return this.#over || this.#stream === undefined ? 'disconnected' : 'interrupted';
-  }
-
-  #explained(prompt: PromptName): void {
-    this.#heardClips.add(prompt);
-    this.#transcript.addRecorded(PROMPT_TEXTS[prompt]);
+      this.#texts.note(heardOnly(text.trim(), this.#cutBy));
   }
 
   /** Before the books of what was heard are kept: they are no part of the caller's wait. */
@@ -413,23 +468,6 @@ export class Conversation {
     if (this.#interruptedAtMs === undefined) return;
     this.#options.observer.onBargeInClear(this.#clock.realMs() - this.#interruptedAtMs);
     this.#interruptedAtMs = undefined;
-  }
-
-  #makeSink() {
-    const streamOf = (): MediaStream | undefined => this.#stream;
-    return {
-      send: (mulaw: Uint8Array, markName: string | undefined) => streamOf()?.sendMedia(mulaw, markName),
-      sendMark: (name: string) => streamOf()?.sendMark(name),
-      sendClear: () => {
-        streamOf()?.sendClear();
-        this.#onClearWritten();
-      },
-      cork: () => streamOf()?.cork(),
-      uncork: () => streamOf()?.uncork(),
-      get bufferedAmount(): number {
-        return streamOf()?.bufferedAmount ?? 0;
-      },
-    };
   }
 
   #makePlayoutObserver() {
@@ -443,15 +481,14 @@ export class Conversation {
       },
       onUnderrun: () => observer.onUnderrun(),
       onUtteranceHeard: (utterance: Utterance) => {
-        const clip = this.#clip;
-        if (clip !== undefined && utterance === clip.utterance) {
-          this.#explained(clip.prompt);
-        }
+        this.waits.onHeard();
+        this.#clips.onUtteranceHeard(utterance);
         this.#agent.onUtteranceHeard();
       },
       onDrained: () => {
         this.#otherActivityAtMs = this.#clock.nowMs();
         events.onPlayoutDrained();
+        this.#goOnIfDue();
       },
       onDropped: (ms: number, reason: 'queue_full' | 'over') =>
         observer.onAudioDropped('outbound', reason === 'over' ? 'late_turn' : 'queue_full', ms),

@@ -136,10 +136,25 @@ export class FunctionCalls {
     this.#hold();
   }
 
-  /** Another connection to the model. */
+  /** A connection to the model is there. */
   onModelReady(): void {
+    this.#hold();
+  }
+
+  /** The connection is gone: the next one knows nothing of these calls, and what they come to is told to it as text, at a pause. */
+  onModelGone(): void {
     this.#calls.forgetIds();
     this.#hold();
+  }
+
+  /** Something is being carried out that the caller waits for. */
+  get isCarryingOut(): boolean {
+    return this.#calls.isCarryingOut;
+  }
+
+  /** Nobody speaks, nothing is being carried out, and nothing that was told is still to be spoken about. */
+  get isPause(): boolean {
+    return !this.#calls.isCarryingOut && !this.#options.conversation.waits.isDue && this.#isPause();
   }
 
   /** The model is gone, and not by our doing: what has been begun is finished first, then the author is told, once. */
@@ -181,7 +196,7 @@ export class FunctionCalls {
       this.#interruptedAtMs = clock.nowMs();
       conversation.giveWay();
     }
-    conversation.ask(toldByTool(update.text));
+    conversation.tell(toldByTool(update.text));
     events.onUpdateTold();
   }
 
@@ -249,8 +264,10 @@ export class FunctionCalls {
     conversation.onAnswered();
     model()?.sendToolResponse(told);
     // Nothing else is said to it before it has spoken to a result.
-    if (told.some((one) => one.scheduling === undefined && this.#isSpokenTo(one.name)))
+    if (told.some((one) => one.scheduling === undefined && this.#isSpokenTo(one.name))) {
       this.#given(TOOL_FOLLOW_UP_MAX_MS);
+      conversation.waits.onDue();
+    }
   }
 
   #given(waitMs: number): void {

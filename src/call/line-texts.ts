@@ -21,14 +21,25 @@ export const WEB_RULES = [
 
 export const SAID_BEFORE = 'This is what was said in this conversation before:';
 
+/** In front of what a session that is resumed may lack. */
+export const SAID_LAST = 'This is what was said and done last in this conversation:';
+
 /** One line of what was said before; quoted, so that nothing in it passes for an instruction's own line. */
 export function said(author: string, text: string): string {
   return `${author === 'user' ? 'User' : 'You'}: ${JSON.stringify(text)}`;
 }
 
-/** What a function came to; undefined: nobody knows. What is too long is cut: it is for the model to know, not to read out. */
-export function called(name: string, args: JsonObject, response: JsonObject | undefined): string {
+/** What a function came to; undefined: it is still to come (`isUnderWay`), or nobody knows. What is too long is cut: it is for the
+ * model to know, not to read out. */
+export function called(
+  name: string,
+  args: JsonObject,
+  response: JsonObject | undefined,
+  isUnderWay = false,
+): string {
   const call = `You called ${name}(${short(args)})`;
+  if (response === undefined && isUnderWay)
+    return `${call}; it is still being carried out, and you will be told the result. Do not call it again.`;
   if (response === undefined) return `${call}; what came of it is not known.`;
   return `${call}, and the result was ${short(response)}`;
 }
@@ -80,20 +91,45 @@ export const CALL_MUST_END = 'The call must end now. Say goodbye in one short se
 export const CALLER_IS_BACK =
   'The line was interrupted for a moment and the caller is back. Say so in a few words and go on where you were.';
 
+/** What the model is asked when it is back behind a lost connection, and the caller waits for it. */
+export function modelIsBack({
+  saidLast,
+  isUnheard,
+}: {
+  saidLast: string | undefined;
+  isUnheard: boolean;
+}): string {
+  return [
+    'Your connection to the caller was lost for a moment and is back.',
+    ...(saidLast === undefined
+      ? []
+      : [`Your last answer broke off; the caller heard this of it: ${JSON.stringify(saidLast)}`]),
+    ...(isUnheard
+      ? ['What the caller said meanwhile may not have reached you: ask them to say it again if you need it.']
+      : []),
+    'Go on where you were, without a greeting.',
+  ].join(' ');
+}
+
+/** To a model that was to say something and did not. */
+export const ANSWER_IS_DUE =
+  'The caller has finished speaking and hears nothing. Answer them now, or tell them the result that you were given; if you did not understand them, ask them to say it again.';
+
+/** To a model that fell silent in the middle of what it was saying. */
+export const SENTENCE_BROKE_OFF =
+  'Your last sentence broke off, and the caller hears nothing. Go on with it now.';
+
+/** Who or what cut a message of the model's short. */
+export type CutBy = 'caller' | 'tool' | 'line';
+
+const CUT: Readonly<Record<CutBy, string>> = {
+  caller: 'The caller cut in and',
+  tool: 'You were cut short, and the caller',
+  line: 'The line was lost and the caller',
+};
+
 /** Put in front of a text that is sent anyway, so that it neither makes the model speak nor stops it. */
-export function heardOnly(heardText: string): string {
-  if (heardText === '') return 'The caller cut in and heard nothing of your last message.';
-  return `The caller cut in and heard only this of your last message: ${JSON.stringify(heardText)}`;
-}
-
-/** The same, when a tool had something to say that could not wait. */
-export function cutByTool(heardText: string): string {
-  if (heardText === '') return 'You were cut short, and the caller heard nothing of your last message.';
-  return `You were cut short, and the caller heard only this of your last message: ${JSON.stringify(heardText)}`;
-}
-
-/** The same, when it was the line that was lost. */
-export function lineLost(heardText: string): string {
-  if (heardText === '') return 'The line was lost and the caller heard nothing of your last message.';
-  return `The line was lost and the caller heard only this of your last message: ${JSON.stringify(heardText)}`;
+export function heardOnly(heardText: string, by: CutBy): string {
+  if (heardText === '') return `${CUT[by]} heard nothing of your last message.`;
+  return `${CUT[by]} heard only this of your last message: ${JSON.stringify(heardText)}`;
 }

@@ -25,7 +25,7 @@ export interface LiveEventsCall {
   guard(run: () => void): void;
   fault(error: unknown): void;
   onGoAway(timeLeftMs: number): void;
-  onModelClosed(close: LiveClose): void;
+  onSessionResumptionUpdate(newHandle: string | undefined, resumable: boolean): void;
 }
 
 export interface LiveEventsConversation {
@@ -34,7 +34,11 @@ export interface LiveEventsConversation {
 }
 
 /** What it throws is caught here or by the caller of the listener; either way it ends this call only. */
-export function liveListener(call: LiveEventsCall, conversation: LiveEventsConversation): LiveListener {
+export function liveListener(
+  call: LiveEventsCall,
+  conversation: LiveEventsConversation,
+  onClose: (close: LiveClose) => void,
+): LiveListener {
   const post = (event: CallEvent | ConversationEvent): void => call.guard(() => call.post(event));
   return {
     onInterrupted() {
@@ -54,11 +58,9 @@ export function liveListener(call: LiveEventsCall, conversation: LiveEventsConve
     onTurnComplete: (reason) => post({ type: 'turnComplete', reason }),
     onToolCall: (functionCalls) => post({ type: 'toolCall', functionCalls }),
     onToolCallCancellation: (ids) => post({ type: 'toolCallCancellation', ids }),
-    onGoAway: (timeLeftMs) => call.onGoAway(timeLeftMs),
-    onSessionResumptionUpdate() {
-      // Resuming a lost connection is not built yet; the handle has no user.
-    },
+    onGoAway: (timeLeftMs) => call.guard(() => call.onGoAway(timeLeftMs)),
+    onSessionResumptionUpdate: (newHandle, resumable) => call.onSessionResumptionUpdate(newHandle, resumable),
     onUsageMetadata: (usage) => post({ type: 'usageMetadata', usage }),
-    onClose: (close) => call.guard(() => call.onModelClosed(close)),
+    onClose: (close) => call.guard(() => onClose(close)),
   };
 }

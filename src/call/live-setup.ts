@@ -7,7 +7,7 @@ import { instructionText } from '../agent/instruction.js';
 import type { LiveSetup } from '../model/live-connection.js';
 import { declarationOf } from '../tool/agent-tools.js';
 import { END_CALL_DECLARATION, stopStreaming } from '../tool/built-in-tools.js';
-import { LINE_RULES, TOOL_RULES, WEB_RULES } from './line-texts.js';
+import { LINE_RULES, SAID_BEFORE, SAID_LAST, TOOL_RULES, WEB_RULES } from './line-texts.js';
 import type { Event } from '../event/event.js';
 import { saidBefore } from './said-before.js';
 
@@ -18,17 +18,28 @@ export interface SetupExtras {
   readonly isWeb?: boolean;
   /** What was said and done in the session before. */
   readonly history?: readonly Event[];
+  /** Of a connection that follows another in one call. */
+  readonly again?: AnotherConnection | undefined;
+}
+
+export interface AnotherConnection {
+  /** The session that is resumed; without one it is a new one. */
+  readonly resumptionHandle: string | undefined;
 }
 
 /** Throws what the author's `instruction(ctx)` throws, and a TypeError for anything but words. */
 export function liveSetup(
   agent: Agent,
   ctx: AgentContext,
-  { remembered, isWeb = false, history = [] }: SetupExtras = {},
+  { remembered, isWeb = false, history = [], again }: SetupExtras = {},
 ): LiveSetup {
   const tools = agent.tools ?? [];
   const streaming = stopStreaming(agent);
-  const before = saidBefore(history);
+  const resumptionHandle = again?.resumptionHandle;
+  const before = saidBefore(history, {
+    isUnderWay: again !== undefined,
+    heading: resumptionHandle === undefined ? SAID_BEFORE : SAID_LAST,
+  });
   const rules = [
     isWeb ? WEB_RULES : LINE_RULES,
     ...(before === undefined ? [] : [before]),
@@ -45,5 +56,6 @@ export function liveSetup(
       ...(streaming === undefined ? [] : [streaming.declaration]),
       ...tools.map(declarationOf),
     ],
+    ...(resumptionHandle !== undefined && { resumptionHandle }),
   };
 }

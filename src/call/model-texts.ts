@@ -12,6 +12,8 @@ export class ModelTexts {
   #note: string | undefined;
   #keysNoted = 0;
   #isHeld = false;
+  /** It was there, and another connection is to follow. */
+  #isAway = false;
   #held: string[] = [];
   /** Typed while there was no model; it goes in one text, in the place of what it would have been asked. */
   #typed: string[] = [];
@@ -20,26 +22,31 @@ export class ModelTexts {
     return this.#model !== undefined;
   }
 
-  attach(model: LiveConnection): void {
+  /** Returns what waited for it. */
+  attach(model: LiveConnection): readonly string[] {
     this.#model = model;
+    const waited = this.#isAway ? this.#held.splice(0) : [];
+    this.#isAway = false;
+    return waited;
   }
 
   detach(): void {
+    this.#isAway = this.#model !== undefined;
     this.#model = undefined;
   }
 
   /** Text that the model answers; what it does not know yet goes in front. */
   ask(text: string): void {
-    if (!this.#isHeld) this.#model?.sendText(this.#withNote(text));
+    if (!this.#isHeld && !this.#isAway) this.#model?.sendText(this.#withNote(text));
     // More than anybody types or presses while a call runs: the oldest goes.
     else if (this.#held.push(text) > HELD_TEXTS_MAX) this.#held.shift();
   }
 
-  /** The model must get nothing for now; what waited follows when it may. */
+  /** The model must get nothing for now; what waited follows when it may, or with `attach` where it is away. */
   hold(isHeld: boolean): void {
     if (this.#isHeld === isHeld) return;
     this.#isHeld = isHeld;
-    const held = isHeld ? [] : this.#held.splice(0);
+    const held = isHeld || this.#isAway ? [] : this.#held.splice(0);
     if (held.length > 0) this.#model?.sendText(this.#withNote(held.join('\n')));
   }
 

@@ -14,17 +14,22 @@ import { LIVE_HISTORY_MAX_CHARS } from '../limits.js';
 import { END_CALL_DECLARATION } from '../tool/built-in-tools.js';
 import { called, said, SAID_BEFORE } from './line-texts.js';
 
-/** Undefined where there is nothing to tell. */
-export function saidBefore(events: readonly Event[]): string | undefined {
+/** Undefined where there is nothing to tell. `isUnderWay`: a result that is missing is still to come. `heading` stands in front. */
+export function saidBefore(
+  events: readonly Event[],
+  { isUnderWay = false, heading = SAID_BEFORE }: { isUnderWay?: boolean; heading?: string } = {},
+): string | undefined {
   const responses = lastResponses(events);
   const lines = events.flatMap((event) => [
     ...words(event),
     ...functionCalls(event)
       // That a conversation was ended says nothing in the one that follows.
       .filter(({ name }) => name !== END_CALL_DECLARATION.name)
-      .map((call) => called(call.name, call.args ?? {}, responses.get(nameOf(event, call))?.response)),
+      .map((call) =>
+        called(call.name, call.args ?? {}, responses.get(nameOf(event, call))?.response, isUnderWay),
+      ),
   ]);
-  return lines.length === 0 ? undefined : `${SAID_BEFORE}\n${newest(lines).join('\n')}`;
+  return lines.length === 0 ? undefined : `${heading}\n${newest(lines).join('\n')}`;
 }
 
 function words({ author, content }: Event): string[] {

@@ -19,10 +19,19 @@ export type HandoffKind = (typeof HANDOFF_KINDS)[number];
 export const HANDOFF_OUTCOMES = ['completed', 'busy', 'no_answer', 'failed', 'canceled', 'refused'] as const;
 export type HandoffOutcome = (typeof HANDOFF_OUTCOMES)[number];
 
+/** Why a call went on to another connection of its model's. */
+export const RECONNECT_REASONS = ['lost', 'go_away', 'age', 'stall'] as const;
+export type ReconnectReason = (typeof RECONNECT_REASONS)[number];
+
+/** What came of it: the session was resumed, a new one was told what had been said, or there was none to be had. */
+export const RECONNECT_OUTCOMES = ['resumed', 'fresh', 'failed'] as const;
+export type ReconnectOutcome = (typeof RECONNECT_OUTCOMES)[number];
+
 export interface CallObserver {
   onCallActive(change: 1 | -1): void;
   onCallEnded(callDirection: string, endReason: string, durationMs: number): void;
   onHandoff(kind: HandoffKind, outcome: HandoffOutcome): void;
+  onModelReconnect(reason: ReconnectReason, outcome: ReconnectOutcome): void;
   onTurnLatency(latencyMs: number): void;
   onBargeInClear(elapsedMs: number): void;
   onUnderrun(): void;

@@ -5,7 +5,14 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { STREAM_OUTCOMES } from '../event/run-stream.js';
-import { type CallObserver, DROP_REASONS, HANDOFF_KINDS, HANDOFF_OUTCOMES } from './call-observer.js';
+import {
+  type CallObserver,
+  DROP_REASONS,
+  HANDOFF_KINDS,
+  HANDOFF_OUTCOMES,
+  RECONNECT_OUTCOMES,
+  RECONNECT_REASONS,
+} from './call-observer.js';
 import { RUN_MODES, type RunMode, type RunObserver, TOOL_OUTCOMES } from './run-observer.js';
 import { type StoreBacklog, type StoreMetrics, storeMetrics } from './store-metrics.js';
 
@@ -180,7 +187,7 @@ function createRunObservers(registers: Registry[], options: MetricsOptions): Met
 function callMetrics(
   registers: Registry[],
   endReasons: readonly string[],
-): Pick<CallObserver, 'onCallActive' | 'onCallEnded' | 'onHandoff'> {
+): Pick<CallObserver, 'onCallActive' | 'onCallEnded' | 'onHandoff' | 'onModelReconnect'> {
   const active = new Gauge({
     name: 'earshot_calls_active',
     help: 'Calls with an open media stream.',
@@ -212,12 +219,26 @@ function callMetrics(
   }
   return {
     onHandoff: (kind, outcome) => handoffs.inc({ kind, outcome }),
+    ...reconnectMetrics(registers),
     onCallActive: (change) => active.inc(change),
     onCallEnded(callDirection, endReason, durationMs) {
       total.inc({ direction: callDirection, end_reason: endReason });
       if (durationMs > 0) duration.observe(durationMs / 1000);
     },
   };
+}
+
+function reconnectMetrics(registers: Registry[]): Pick<CallObserver, 'onModelReconnect'> {
+  const reconnects = new Counter({
+    name: 'earshot_model_reconnects_total',
+    help: 'Calls that went on to another connection of their model, by why and by what came of it.',
+    labelNames: ['reason', 'outcome'] as const,
+    registers,
+  });
+  for (const reason of RECONNECT_REASONS) {
+    for (const outcome of RECONNECT_OUTCOMES) reconnects.inc({ reason, outcome }, 0);
+  }
+  return { onModelReconnect: (reason, outcome) => reconnects.inc({ reason, outcome }) };
 }
 
 /** The three numbers, in every mode. */

@@ -164,6 +164,12 @@ export class ToolCalls {
     return false;
   }
 
+  /** Something is being carried out whose result somebody wants, whichever connection asked for it. */
+  get isCarryingOut(): boolean {
+    for (const { state } of this.#open) if (state !== 'withdrawn') return this.#options.autoRespond;
+    return false;
+  }
+
   /** What was answered at once and goes on: the caller waits for it without being idle. */
   get isWorkUnderWay(): boolean {
     return this.#underWay.isAny;

@@ -87,8 +87,8 @@ describe('a call is handed to a human', () => {
     expect(failed.state).toEqual({ name: 'live', streamLost: false });
     expect(names(failed.effects).at(-1)).toBe('tellTransferFailed');
     const alone = run(...asked, ...said, { type: 'modelClosed' }, { type: 'lineTransferred', isDone: false });
-    expect(alone.state).toMatchObject({ name: 'ending', reason: 'model_lost', stage: 'prompt' });
-    expect(alone.effects).toContainEqual({ do: 'play', prompt: 'apology' });
+    expect(alone.state).toEqual({ name: 'live', streamLost: false, modelLost: true });
+    expect(names(alone.effects).slice(-3)).toEqual(['tellTransferFailed', 'hold', 'reconnect']);
   });
 
   it('is not cut short: what was said in front of the tool is heard out, too', () => {
@@ -116,7 +116,8 @@ describe('a call is handed to a human', () => {
     expect(lost.state).toEqual({ name: 'live', streamLost: true });
     expect(names(lost.effects).slice(-2)).toEqual(['dropStream', 'arm']);
     const alone = run(...asked, { type: 'agentSpeaks' }, { type: 'modelClosed' }, { type: 'streamClosed' });
-    expect(alone.state).toEqual({ name: 'ended', reason: 'model_lost' });
+    expect(alone.state).toEqual({ name: 'live', streamLost: true, modelLost: true });
+    expect(names(alone.effects).at(-1)).toBe('reconnect');
     const late = run(...asked, { type: 'timer', timer: 'maxDuration' }, { type: 'streamClosed' });
     expect(late.state).toEqual({ name: 'ended', reason: 'max_duration' });
   });
@@ -189,6 +190,7 @@ describe('a call ends', () => {
     const { state, effects } = run(
       ...live,
       { type: 'modelClosed' },
+      { type: 'modelFailed' },
       { type: 'playoutDrained' },
       { type: 'streamClosed' },
     );
@@ -240,7 +242,7 @@ describe('a call ends', () => {
     for (const start of [
       { type: 'callerIdle' },
       { type: 'agentEnds', spoken: false, heard: true },
-      { type: 'modelClosed' },
+      { type: 'modelFailed' },
       { type: 'drainDeadline' },
       { type: 'fault' },
       { type: 'operatorHangsUp' },

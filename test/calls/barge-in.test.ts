@@ -336,8 +336,9 @@ describe('the greeting', () => {
     model.say('You never hear a word of this.', 2_000);
     await rig.advance(300);
     model.listener.onInterrupted();
-    await rig.advance(4_000);
+    await rig.advance(3_000);
     expect(stream.ear.playedMs).toBeLessThanOrEqual(2_020);
+    await rig.advance(1_000);
     expect(rig.said(callSid)).toEqual(['model: Hello, how can I help?']);
     expect(rig.seen('onStreamEnded').map(String).toSorted()).toEqual(['done', 'interrupted']);
   });
@@ -365,8 +366,8 @@ describe('the greeting', () => {
     model.say(ANSWER, 4_000, { generationComplete: false, turnComplete: false });
     await rig.advance(1_000);
     model.listener.onInterrupted();
-    model.lose();
-    await rig.advance(12_000);
+    rig.loseModel(model);
+    await rig.advance(20_000);
     expect(stream.ear.playedMs).toBeGreaterThan(2_900 + 6_300);
     expect(rig.view(callSid).endReason).toBe('model_lost');
   });

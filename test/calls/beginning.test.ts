@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { defineAgent } from '../../src/agent/agent.js';
-import { GREETING_START_MAX_MS, PREWARMS_MAX } from '../../src/limits.js';
+import { PREWARMS_MAX } from '../../src/limits.js';
+import { ANSWER_NUDGE_MS } from '../../src/link-limits.js';
 import { CallRig, NOTHING_LEFT } from '../support/call-rig.js';
 
 describe('a call begins', () => {
@@ -102,20 +103,20 @@ describe('a call begins', () => {
   it('with the greeting asked for once more, and no third time, when the model ignores the request', async () => {
     const rig = new CallRig();
     const { model } = await rig.call();
-    await rig.advance(GREETING_START_MAX_MS - 100);
+    await rig.advance(ANSWER_NUDGE_MS - 100);
     expect(model.texts).toHaveLength(1);
     await rig.advance(200);
     expect(model.texts).toEqual([model.texts[0], model.texts[0]]);
-    await rig.advance(GREETING_START_MAX_MS + 4_000);
+    await rig.advance(ANSWER_NUDGE_MS + 4_000);
     expect(model.texts).toHaveLength(2);
   });
 
   it('with the greeting asked for only once when the model has spoken, however late', async () => {
     const rig = new CallRig();
     const { callSid, model } = await rig.call();
-    await rig.advance(GREETING_START_MAX_MS - 100);
+    await rig.advance(ANSWER_NUDGE_MS - 100);
     model.say('Hello, how can I help?', 1_000);
-    await rig.advance(GREETING_START_MAX_MS);
+    await rig.advance(ANSWER_NUDGE_MS);
     expect(model.texts).toHaveLength(1);
     expect(rig.said(callSid)).toEqual(['model: Hello, how can I help?']);
   });

@@ -4,6 +4,7 @@
  */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { PROMPT_TEXTS } from '../../src/call/prompts.js';
 import type { RunItem } from '../../src/event/run-stream.js';
 import { parseCallSid } from '../../src/ids.js';
 import { eventText } from '../../src/run/run-happenings.js';
@@ -58,6 +59,8 @@ async function cut(chosen: Partial<Cut>): Promise<{ sealed: Sealed[]; stream: Fa
   const hear = (item: RunItem): void => {
     if (item.type !== 'sealed' || item.role !== 'model' || item.event === undefined) return;
     const { event } = item;
+    // The caller who waits for an answer hears a clip.
+    if (eventText(event) === PROMPT_TEXTS.hold) return;
     sealed.push({ text: eventText(event), interrupted: event.interrupted === true, playedMs: playedMs() });
   };
   const rig = new CallRig({

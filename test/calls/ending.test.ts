@@ -101,6 +101,7 @@ describe('a call ends', () => {
     for (let second = 0; second < 60; second += 10) {
       await rig.advance(10_000);
       stream.listener!.onDtmf('1');
+      model.say('One.', 200);
     }
     expect(rig.view(callSid).state).toBe('live');
     expect(model.texts.filter((text) => text.includes('said nothing'))).toEqual([]);
@@ -122,8 +123,8 @@ describe('a call ends', () => {
     model.say('This is a long', 1_000, { generationComplete: false, turnComplete: false });
     await rig.advance(300);
     const playedMs = stream.ear.playedMs;
-    model.lose();
-    await rig.advance(12_000);
+    rig.loseModel(model);
+    await rig.advance(20_000);
     expect(stream.ear.playedMs - playedMs).toBeGreaterThan(4_000);
     expect(stream.closed).toBe(true);
     expect(rig.hungUp).toEqual([]);
@@ -147,8 +148,9 @@ describe('a call ends', () => {
   it('owing an apology that /twilio/after says, when the clip could not be played out', async () => {
     const rig = new CallRig();
     const { callSid, stream, model } = await rig.greeted();
-    model.lose();
-    await rig.advance(500);
+    rig.loseModel(model);
+    await rig.advance(8_000);
+    expect(rig.view(callSid).state).toBe('ending');
     stream.lose();
     await rig.advance(100);
     expect(rig.after(callSid)).toEqual({ kind: 'apology' });

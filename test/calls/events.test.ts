@@ -134,7 +134,7 @@ describe('the events of a call', () => {
   });
 
   const failures: readonly [reason: string, options: RigOptions, fail: (rig: CallRig) => Promise<void>][] = [
-    ['model_lost', {}, async (rig) => rig.models[0]!.lose()],
+    ['model_lost', {}, async (rig) => rig.loseModel(rig.models[0]!)],
     ['model_unreachable', { modelReadyMs: 'fails' }, async () => {}],
     ['internal_error', {}, async (rig) => rig.models[0]!.listener.onOutputTranscription(BROKEN)],
     ['server_draining', {}, async (rig) => rig.calls.close()],

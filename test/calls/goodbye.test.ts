@@ -177,7 +177,7 @@ describe('the apology for a lost model', () => {
     const { callSid, stream, model } = await rig.greeted();
     const before = stream.ear.playedMs;
     model.say(ANSWER, 9_800);
-    model.lose();
+    rig.loseModel(model);
     await rig.advance(30_000);
     expect(stream.ear.playedMs - before).toBeGreaterThan(9_800 + 6_300);
     expect(rig.said(callSid).slice(-2)).toEqual([`model: ${ANSWER}`, `model: ${PROMPT_TEXTS.apology}`]);

@@ -88,8 +88,8 @@ describe('a handed-over call', () => {
     const rig = rigWith({ kind: 'failed', cause: '500' });
     const { callSid, model } = await asked(rig);
     model.say('I connect you.', 500);
-    model.lose();
-    await rig.advance(20_000);
+    rig.loseModel(model);
+    await rig.advance(25_000);
     expect(rig.view(callSid)).toMatchObject({ state: 'ended', endReason: 'model_lost' });
     expect(rig.view(callSid).messages.at(-1)?.text).toContain('technical');
   });

@@ -194,12 +194,14 @@ describe('a carrier socket that is lost while the call ends', () => {
     async (_why, modelReadyMs, endReason, clipAtMs) => {
       const rig = new CallRig({ modelReadyMs, deps: { idleRepromptMs: 0 } });
       const { callSid, stream } = await rig.call();
+      rig.models[0]?.say('Hello.', 200);
       void rig.calls.drain();
       await rig.advance(clipAtMs);
-      expect(stream.ear.playedMs).toBeGreaterThan(200);
+      expect(stream.ear.playedMs).toBeGreaterThan(400);
       stream.lose();
       await rig.advance(100);
-      expect(rig.view(callSid)).toMatchObject({ endReason, messages: [] });
+      expect(rig.view(callSid)).toMatchObject({ endReason });
+      expect(rig.said(callSid).filter((line) => line !== 'model: Hello.')).toEqual([]);
       expect(rig.after(callSid)).toEqual({ kind: 'apology' });
       expect(rig.clock.pendingTimers).toBe(0);
     },

@@ -97,7 +97,7 @@ describe('A18: a message in whose turn a function was called', () => {
     await rig.advance(1_200);
     expect(outcomes()).toEqual(['done', 'done']);
     model.say('Five.', 300);
-    await rig.advance(1_000);
+    await rig.advance(2_500);
     expect(agentSaid().slice(-2)).toEqual(['model: Let me look.', 'model: Five.']);
   });
 

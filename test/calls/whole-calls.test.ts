@@ -49,7 +49,7 @@ describe('a caller', () => {
     const call = await playedCall([
       model(420).says(GREETING, 2000),
       model(3000).closes(1011),
-      phone(12_000).hangsUp(),
+      phone(32_000).hangsUp(),
     ]);
     expect(call.heard.at(-1)?.text).toMatch(/technical problem/);
     expect(call.ended).toBe('model_lost');

@@ -6,7 +6,7 @@ import { defineAgent, type Agent } from '../../src/agent/agent.js';
 import { nextTurn } from '../../src/clock.js';
 import { CallRegistry } from '../../src/call/call-registry.js';
 import type { CallDeps } from '../../src/call/call-deps.js';
-import { loadPrompts } from '../../src/call/prompts.js';
+import { loadPrompts, PROMPT_TEXTS } from '../../src/call/prompts.js';
 import type { CallView } from '../../src/console/call-view.js';
 import { parseCallSid, parseStreamSid, type CallSid } from '../../src/ids.js';
 import type {
@@ -187,6 +187,8 @@ export class CallRig {
   readonly hungUp: CallSid[] = [];
   readonly transferred: CallSid[] = [];
   readonly calls: CallRegistry;
+  /** How the model answers the connects to come. */
+  modelReadyMs: number | 'never' | 'fails';
   #count = 0;
 
   constructor(options: RigOptions = {}) {
@@ -200,6 +202,7 @@ export class CallRig {
       options.agent ??
       defineAgent({ name: 'support', instruction: 'Be brief.', greeting: 'Hello, how can I help?' });
     const tools = bareTools(this.clock);
+    this.modelReadyMs = options.modelReadyMs ?? 0;
     this.calls = new CallRegistry({
       agents: {
         default: agent,
@@ -213,7 +216,7 @@ export class CallRig {
         log: silentLog,
         observer,
         connectLive: (setup, listener, signal, { clock }) =>
-          this.#connect(setup, entering(listener, clock), signal, options.modelReadyMs ?? 0),
+          this.#connect(setup, entering(listener, clock), signal, this.modelReadyMs),
         callControl: {
           whyNoTransfer: options.transfer === undefined ? 'Nobody is there.' : undefined,
           transfer: async (callSid) => {
@@ -343,9 +346,17 @@ export class CallRig {
     return this.calls.find(callSid)!;
   }
 
-  /** The transcript, a line a message. */
+  /** The transcript, a line a message; that the caller was asked to wait is left out. */
   said(callSid: CallSid): string[] {
-    return this.view(callSid).messages.map(({ role, text }) => `${role}: ${text}`);
+    return this.view(callSid)
+      .messages.map(({ role, text }) => `${role}: ${text}`)
+      .filter((line) => line !== `model: ${PROMPT_TEXTS.hold}`);
+  }
+
+  /** The model is lost for good: no connect succeeds any more. */
+  loseModel(model: FakeModel, code?: number): void {
+    this.modelReadyMs = 'fails';
+    model.lose(code);
   }
 
   /** What was observed by that name, in order. */
