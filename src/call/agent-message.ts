@@ -119,6 +119,7 @@ export class AgentMessage implements HeardSource {
 
   heardText(): string {
     if (this.isShown) return this.wholeText();
+    if (!this.isAudible) return ''; // Words that were made without a sound.
     const isOpen = this.#isSoundOpen || this.brokenBy !== undefined;
     return this.hasSound ? this.#words.heardPrefix(this.heardMs(), { isOpen }) : '';
   }
@@ -129,7 +130,8 @@ export class AgentMessage implements HeardSource {
 
   /** What the caller has heard once the playout is done with it and nobody cut in. */
   playedText(): string {
-    return this.hasSound && !this.lacksItsEnd ? this.wholeText() : this.heardText();
+    const isWhole = this.hasSound && !this.lacksItsEnd && (this.isShown || this.isAudible);
+    return isWhole ? this.wholeText() : this.heardText();
   }
 
   #forgetHeard(): void {

@@ -116,6 +116,7 @@ export class Conversation {
       caller: this.#caller,
       clips: this.#clips,
       isConnected: () => this.#stream !== undefined && this.#texts.isConnected,
+      giveWay: () => this.giveWay(),
     });
     this.#turns = new TurnClock({
       clock,

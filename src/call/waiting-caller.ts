@@ -18,6 +18,8 @@ export interface WaitingCallerOptions {
   readonly clips: RecordedClips;
   /** There are a line and a model. */
   readonly isConnected: () => boolean;
+  /** What is being played is cut. */
+  readonly giveWay: () => void;
 }
 
 export class WaitingCaller {
@@ -98,8 +100,9 @@ export class WaitingCaller {
 
   /** Who reads has a screen that says so. */
   askToWait(): void {
-    const { agent, clips } = this.#options;
+    const { playout, agent, clips, giveWay } = this.#options;
     if (agent.isShown || clips.isPlaying) return;
+    if (!playout.isSilent && !agent.isAudible) giveWay(); // Nobody waits for hush to end.
     this.#return.onHeld();
     clips.play('hold');
   }

@@ -15,6 +15,7 @@ import type {
   LiveListener,
   LiveSetup,
 } from '../../src/model/live-connection.js';
+import { ModelConnectError } from '../../src/model/gemini-connect-error.js';
 import { modelCapabilities } from '../../src/model/model-capabilities.js';
 import type { CallObserver } from '../../src/observe/call-observer.js';
 import type { RunObserver } from '../../src/observe/run-observer.js';
@@ -57,11 +58,17 @@ export class FakeModel implements LiveConnection {
   audioBytes = 0;
   audioMessages = 0;
   closed = false;
+  /** Its close handshake takes a second. */
+  closesSlowly = false;
+  readonly #clock: VirtualClock;
 
   constructor(
     readonly setup: LiveSetup,
     readonly listener: LiveListener,
-  ) {}
+    clock: VirtualClock,
+  ) {
+    this.#clock = clock;
+  }
 
   sendAudio(pcm16k: Uint8Array): void {
     this.audioBytes += pcm16k.length;
@@ -80,7 +87,9 @@ export class FakeModel implements LiveConnection {
   close(): void {
     if (this.closed) return;
     this.closed = true;
-    this.listener.onClose({ code: 1000, reason: '', local: true });
+    const isClosed = (): void => this.listener.onClose({ code: 1000, reason: '', local: true });
+    if (this.closesSlowly) this.#clock.setTimer(1_000, isClosed);
+    else isClosed();
   }
 
   /** Says something at once, faster than real time: sound with its words, in pieces of 500 ms. */
@@ -189,6 +198,10 @@ export class CallRig {
   readonly calls: CallRegistry;
   /** How the model answers the connects to come. */
   modelReadyMs: number | 'never' | 'fails';
+  /** Sessions are not resumed: a handle is refused as the model's server refuses it. */
+  refuseHandles = false;
+  /** Every connect that was tried. */
+  readonly connects: LiveSetup[] = [];
   #count = 0;
 
   constructor(options: RigOptions = {}) {
@@ -370,9 +383,12 @@ export class CallRig {
     signal: AbortSignal,
     readyMs: number | 'never' | 'fails',
   ): Promise<LiveConnection> {
-    const model = new FakeModel(setup, listener);
+    const model = new FakeModel(setup, listener, this.clock);
+    this.connects.push(setup);
     return new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => reject(new Error('aborted')));
+      if (this.refuseHandles && setup.resumptionHandle !== undefined)
+        return reject(new ModelConnectError('model_setup_refused', 'no such session'));
       if (readyMs === 'fails') return reject(new Error('unreachable'));
       if (readyMs === 'never') return undefined;
       const ready = (): void => {
