@@ -21,6 +21,7 @@ const LEAVES = [
   'ids.ts',
   'input-fault.ts',
   'limits.ts',
+  'link-limits.ts',
   'tool-limits.ts',
   'errors.ts',
   'foreign.ts',
