@@ -66,7 +66,8 @@ export type CallEvent =
   /** A limit of the agent's own is reached. */
   | { readonly type: 'costLimit' }
   | { readonly type: 'operatorHangsUp' }
-  | { readonly type: 'drainDeadline' }
+  /** The server stops. `handsOver`: the carrier will ask what follows the stream, and another server may go on. */
+  | { readonly type: 'drainDeadline'; readonly handsOver?: boolean }
   | { readonly type: 'interrupted' }
   /** First sound of an agent message was sent. */
   | { readonly type: 'agentSpeaks' }
@@ -151,6 +152,12 @@ function cut(reason: EndReason): Transition {
     state: { name: 'ending', reason, stage: 'cutting', begun: true, said: true, heard: true },
     effects: [{ do: 'closeModel' }, { do: 'arm', timer: 'cutMax' }, { do: 'cutLine' }],
   };
+}
+
+/** The socket is closed and the line is not: the caller hears from whoever the carrier asks next. */
+function handOver(): Transition {
+  const { state } = cut('server_draining');
+  return { state, effects: [{ do: 'closeModel' }, { do: 'arm', timer: 'cutMax' }, { do: 'closeStream' }] };
 }
 
 /** A recorded clip explains what happens; the model has no more say. */
@@ -310,7 +317,8 @@ function fromUnderWay(state: CallState & { name: 'connecting' | 'live' }, event:
       if (event.timer !== 'maxDuration') return stay(state);
       return state.name === 'live' && !state.streamLost ? askFarewell('max_duration') : cut('max_duration');
     case 'drainDeadline':
-      return state.streamLost ? finish('server_draining') : playThenCut('server_draining', 'draining');
+      if (state.streamLost) return finish('server_draining');
+      return event.handsOver === true ? handOver() : playThenCut('server_draining', 'draining');
     case 'fault':
       return state.streamLost ? finish('internal_error') : playThenCut('internal_error', 'apology');
     default:

@@ -22,6 +22,8 @@ export type HandoffOutcome = (typeof HANDOFF_OUTCOMES)[number];
 export interface CallObserver {
   onCallActive(change: 1 | -1): void;
   onCallEnded(callDirection: string, endReason: string, durationMs: number): void;
+  /** A call that another server had goes on here. */
+  onCallTakenOver(): void;
   onHandoff(kind: HandoffKind, outcome: HandoffOutcome): void;
   onTurnLatency(latencyMs: number): void;
   onBargeInClear(elapsedMs: number): void;

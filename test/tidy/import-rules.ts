@@ -21,6 +21,7 @@ const LEAVES = [
   'ids.ts',
   'input-fault.ts',
   'limits.ts',
+  'handover-limits.ts',
   'tool-limits.ts',
   'errors.ts',
   'foreign.ts',
