@@ -257,6 +257,11 @@ export class CallRegistry implements VoiceDoor, CallBook {
     return this.#draining.done;
   }
 
+  /** Once drained: resolves when the carrier has asked about each caller whom this server has handed over; never without one. */
+  callersAsked(): Promise<void> {
+    return this.#left.asked();
+  }
+
   /** Ends every call at once, without a word. */
   close(): void {
     for (const call of this.#all) call.order('abandon');
@@ -315,6 +320,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
   #onEnded(call: Call): void {
     this.#calls.delete(call.callSid);
     this.#ended.add(call);
+    if (this.draining && call.leavesCaller) this.#left.leave(call.callSid);
     this.#options.kept?.end(call.identity, {
       reason: call.endReason ?? 'internal_error',
       mayReturn: call.leavesCaller,

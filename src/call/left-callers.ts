@@ -32,6 +32,11 @@ export class LeftCallers {
   /** The carrier may ask twice at once, and both are answered alike. */
   readonly #going = new Map<CallSid, Promise<VoiceAnswer>>();
 
+  /** Handed over by this server, and not asked about yet. */
+  readonly #awaited = new Set<CallSid>();
+  #hasLeft = false;
+  #onAllAsked: (() => void) | undefined;
+
   constructor(options: LeftCallersOptions) {
     this.#options = options;
   }
@@ -51,8 +56,21 @@ export class LeftCallers {
     return taking;
   }
 
+  /** This server, which stops, has left a caller: the carrier will ask here or elsewhere. */
+  leave(callSid: CallSid): void {
+    this.#hasLeft = true;
+    this.#awaited.add(callSid);
+  }
+
+  /** Resolves when the carrier has asked here about each caller that was left; never where none was. */
+  asked(): Promise<void> {
+    if (this.#hasLeft && this.#awaited.size === 0) return Promise.resolve();
+    return new Promise((resolve) => (this.#onAllAsked = resolve));
+  }
+
   /** Another server may be asked the next time, or this one's successor. */
   hold(callSid: CallSid): VoiceAnswer {
+    if (this.#awaited.delete(callSid) && this.#awaited.size === 0) this.#onAllAsked?.();
     const count = (this.#holds.get(callSid) ?? 0) + 1;
     this.#holds.delete(callSid);
     this.#holds.set(callSid, count);

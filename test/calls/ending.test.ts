@@ -269,6 +269,24 @@ describe('a draining server', () => {
     ]);
   });
 
+  it('is done with the callers whom it has handed over when the carrier has asked about each', async () => {
+    const rig = new CallRig({ deps: { idleRepromptMs: 0 } });
+    const callSids = [await rig.greeted(), await rig.greeted()].map(({ callSid }) => callSid);
+    const drained = rig.calls.drain();
+    await rig.advance(5 * 60_000 + 100);
+    await drained;
+    let isDone = false;
+    void rig.calls.callersAsked().then(() => (isDone = true));
+    for (const callSid of [callSids[0]!, callSids[0]!, callSids[1]!]) {
+      await rig.settle();
+      expect(isDone).toBe(false);
+      rig.after(callSid);
+    }
+    await rig.settle();
+    expect(isDone).toBe(true);
+    await rig.calls.callersAsked();
+  });
+
   it('asks for patience also where the carrier is quicker than the socket', async () => {
     const rig = new CallRig({ deps: { idleRepromptMs: 0 } });
     const { callSid, stream } = await rig.greeted();
@@ -306,7 +324,7 @@ describe('a draining server', () => {
     expect(rig.after(callSid)).toEqual({ kind: 'hold' });
   });
 
-  it('that has said goodbye itself leaves nobody on the line', async () => {
+  it('asks nobody for patience whose line it has cut', async () => {
     const rig = new CallRig({ deps: { idleRepromptMs: 0, callMaxMs: 5 * 60_000 } });
     const { callSid, model } = await rig.call();
     void rig.calls.drain();
@@ -316,7 +334,7 @@ describe('a draining server', () => {
     model.listener.onTurnComplete(undefined);
     await rig.advance(5_000);
     expect(rig.hungUp).toEqual([callSid]);
-    expect(rig.after(callSid)).toEqual({ kind: 'hangup' });
+    expect(rig.after(callSid)).toEqual({ kind: 'apology' });
   });
 
   it('is not held by a call that was announced and never came', async () => {

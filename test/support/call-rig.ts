@@ -191,6 +191,8 @@ export class CallRig {
   readonly hungUp: CallSid[] = [];
   readonly transferred: CallSid[] = [];
   readonly calls: CallRegistry;
+  /** The event loop is too late. */
+  isOverloaded = false;
   #count = 0;
 
   constructor(options: RigOptions = {}) {
@@ -213,7 +215,7 @@ export class CallRig {
       },
       callsMax: options.callsMax ?? 1_000,
       kept: options.shared?.open(this.clock),
-      overloaded: () => false,
+      overloaded: () => this.isOverloaded,
       deps: {
         clock: this.clock,
         log: silentLog,
