@@ -188,6 +188,10 @@ const MOVES: Readonly<Record<string, Move>> = {
         runObserver('none').onToolDuration(tool, 1_200);
     },
   },
+  earshot_calls_taken_over_total: {
+    by: 'onCallTakenOver',
+    move: ({ observer }) => observer.onCallTakenOver(),
+  },
   earshot_handoffs_total: {
     by: 'onHandoff',
     move: ({ observer }) => {
