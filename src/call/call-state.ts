@@ -154,12 +154,6 @@ function cut(reason: EndReason): Transition {
   };
 }
 
-/** The socket is closed and the line is not: the caller hears from whoever the carrier asks next. */
-function handOver(): Transition {
-  const { state } = cut('server_draining');
-  return { state, effects: [{ do: 'closeModel' }, { do: 'arm', timer: 'cutMax' }, { do: 'closeStream' }] };
-}
-
 /** A recorded clip explains what happens; the model has no more say. */
 function playThenCut(reason: EndReason, prompt: PromptName): Transition {
   return {
@@ -294,6 +288,12 @@ function fromLive(state: CallState & { name: 'live' }, event: CallEvent): Transi
     default:
       return fromUnderWay(state, event);
   }
+}
+
+/** The socket is closed and the line is not: the caller hears from whoever the carrier asks next. */
+function handOver(): Transition {
+  const { state } = cut('server_draining');
+  return { state, effects: [{ do: 'closeModel' }, { do: 'arm', timer: 'cutMax' }, { do: 'closeStream' }] };
 }
 
 /** What connecting and live have in common: the carrier's socket, the clock and the operator. */
