@@ -2,15 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { END_REASONS } from '../../src/call/end-reason.js';
 import { PROMPT_TEXTS } from '../../src/call/prompts.js';
 import { HOLDS_MAX } from '../../src/handover-limits.js';
+import { parseCallSid } from '../../src/ids.js';
 import { CUT_MAX_MS } from '../../src/limits.js';
-import {
-  ANSWER,
-  CallRig,
-  END_CALL,
-  type FakeModel,
-  type FakeStream,
-  NOTHING_LEFT,
-} from '../support/call-rig.js';
+import { ANSWER, CallRig, END_CALL, type FakeModel, FakeStream, NOTHING_LEFT } from '../support/call-rig.js';
+import { entering } from '../support/scopes.js';
 
 const endsWith = (rig: CallRig): unknown => rig.seen('onCallEnded').at(-1)?.[1];
 
@@ -322,6 +317,20 @@ describe('a draining server', () => {
     await rig.advance(2_000);
     expect(rig.view(callSid).endReason).toBe('server_draining');
     expect(rig.after(callSid)).toEqual({ kind: 'hold' });
+  });
+
+  it('tells a web client at its limit, whom no carrier leads elsewhere', async () => {
+    const rig = new CallRig({ deps: { idleRepromptMs: 0 } });
+    const stream = new FakeStream(parseCallSid('web-1')!, rig.clock, 1);
+    const line = rig.calls.openWeb({ userId: 'ada', sessionId: 's1' }, stream, []);
+    if ('refused' in line) throw new Error(line.refused);
+    stream.listener = entering(line.listener, line.scope.clock);
+    await rig.advance(1_000);
+    const drained = rig.calls.drain();
+    await rig.advance(5 * 60_000 + 20_000);
+    await drained;
+    expect(stream.ear.playedMs).toBeGreaterThan(3_000);
+    expect(rig.seen('onCallEnded').at(-1)?.slice(0, 2)).toEqual(['web', 'server_draining']);
   });
 
   it('asks nobody for patience whose line it has cut', async () => {

@@ -11,6 +11,7 @@ import { silentLog } from '../../src/observe/log.js';
 import { startServer } from '../../src/server.js';
 import type { CallRecord } from '../../src/store/call-records.js';
 import { openStore } from '../../src/store/open-store.js';
+import { PostgresServer } from '../store/postgres-server.js';
 import { PublicFront } from '../support/public-front.js';
 import type { ScriptedConnection } from '../support/scripted-gemini.js';
 import { ServerProcess } from '../support/server-process.js';
@@ -38,10 +39,13 @@ afterEach(async () => {
 });
 
 /** Two servers behind one public address, which leads to the first. */
-async function twoServers<S extends Server>(start: () => Promise<S>): Promise<[S, S]> {
+async function twoServers<S extends Server>(
+  start: () => Promise<S>,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<[S, S]> {
   front = await PublicFront.start();
   stage = await Stage.around(async (given) => {
-    settings = { ...given, PORT: '0' };
+    settings = { ...given, PORT: '0', ...environment };
     return { url: front.url, close: async () => {} };
   });
   const servers: [S, S] = [await start(), await start()];
@@ -123,6 +127,21 @@ describe('a call whose server is gone goes on at another one', () => {
     const said = await isOneConversation(call);
     // What was being said when it was killed had not been stored.
     expect(said.filter((line) => CUT_ANSWER.test(line))).toEqual([]);
+  });
+
+  it('where it was killed, on PostgreSQL', async () => {
+    const postgres = await PostgresServer.start();
+    try {
+      const DATABASE_URL = await postgres.createDatabase();
+      const [first, second] = await twoServers(inAProcess, { DATABASE_URL });
+      const call = await underWay();
+      front.target = second.url;
+      await first.process.kill();
+      expect(await isOneConversation(call)).toContain('support: It was delivered.');
+      await second.process.kill();
+    } finally {
+      await postgres.stop();
+    }
   });
 
   it('where it was asked twice to stop, and keeps what was heard of the last word', async () => {
