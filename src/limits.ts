@@ -469,7 +469,8 @@ assert(RUN_CLOSE_TOLD_MAX_MS < CLOSE_TOLD_MAX_MS, 'a run that is cut is told so'
 assert(CLOSE_TOLD_MAX_MS + CLOSE_SENT_MAX_MS < HURRIED_CLOSE_MAX_MS, 'a hurried closing still tells');
 assert(TEXT_RUN_MAX_MS <= DRAIN_MAX_MS, 'a text run that had begun before a drain ends within it');
 assert(
-  4 * Math.max(TEXT_HISTORY_MAX_CHARS, LIVE_HISTORY_MAX_CHARS, WIRE_HISTORY_MAX_CHARS) <= HISTORY_READ.bytes &&
+  4 * Math.max(TEXT_HISTORY_MAX_CHARS, LIVE_HISTORY_MAX_CHARS, WIRE_HISTORY_MAX_CHARS) <=
+    HISTORY_READ.bytes &&
     HISTORY_READ.bytes < SESSION_EVENTS_MAX_BYTES &&
     HISTORY_READ.events < SESSION_EVENTS_MAX,
   'what is read of a session has all that a model or a page is given of it, and is far from all',

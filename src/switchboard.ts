@@ -8,6 +8,7 @@ import type { AgentCatalog } from './agent/agent-catalog.js';
 import type { CallDeps } from './call/call-deps.js';
 import { CallRegistry } from './call/call-registry.js';
 import { END_REASONS } from './call/end-reason.js';
+import { KeptCalls } from './call/kept-calls.js';
 import { LagAdmission } from './call/lag-admission.js';
 import { loadPrompts } from './call/prompts.js';
 import { type Clock, within } from './clock.js';
@@ -101,8 +102,10 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     safeObserver(metrics.runObserver(mode), () => metrics.observerFaults.inc());
   const tools = createServerTools(options);
   const textRuns = keeping && createTextRuns(keeping, { agents, runs, tools, observerOf, clock, log });
+  const kept = keeping && new KeptCalls({ ...keeping, clock, log });
   const calls = new CallRegistry({
     agents,
+    kept,
     callsMax: config.MAX_CALLS,
     overloaded: () => admission.isFull,
     deps: createCallDeps(options, { metrics, runs, tools, observerOf }),
@@ -141,8 +144,9 @@ export function buildSwitchboard(options: SwitchboardOptions): Switchboard {
     async close() {
       http.close();
       calls.close();
+      kept?.close();
       const cut = textRuns?.close();
-      await within(clock, CLOSE_TOLD_MAX_MS, Promise.all([cut, runs.told()]));
+      await within(clock, CLOSE_TOLD_MAX_MS, Promise.all([cut, runs.told(), kept?.written()]));
       const read = runs.close();
       await within(clock, CLOSE_SENT_MAX_MS, Promise.all([read, responses.sent()]));
       await Promise.all([media.close(), live.close()]);

@@ -33,6 +33,7 @@ export class CallLine {
   #opened = 0;
   #afters = 0;
   #firstOpenedAtMs: number | undefined;
+  #wasCut = false;
 
   constructor(options: CallLineOptions) {
     this.#options = options;
@@ -49,6 +50,11 @@ export class CallLine {
 
   get firstOpenedAtMs(): number | undefined {
     return this.#firstOpenedAtMs;
+  }
+
+  /** The carrier was asked to end the line. */
+  get wasCut(): boolean {
+    return this.#wasCut;
   }
 
   /** Whether another stream may follow those that there were. */
@@ -111,6 +117,7 @@ export class CallLine {
   /** Ends the line at the carrier; `lineCut` follows, whatever came of it. */
   cut(scope: RestScope): void {
     const { callSid, call, callControl, log } = this.#options;
+    this.#wasCut = true;
     void callControl.hangUp(callSid, scope).then((outcome) => {
       log.debug({ callSid, outcome: outcome.kind }, 'the line was to be cut');
       call.guard(() => call.post({ type: 'lineCut' }));

@@ -2,6 +2,7 @@
  * All calls of this server: announces them at the webhook, hands each its media stream, answers what follows the
  * stream, and lets them drain. One Call owns each CallSid; ended calls are remembered, bounded.
  */
+import assert from 'node:assert/strict';
 import type { Agent } from '../agent/agent.js';
 import type { AgentCatalog } from '../agent/agent-catalog.js';
 import type { CallOrder, WebhookRequest } from '../call-tap.js';
@@ -27,14 +28,19 @@ import type {
 } from '../telephony/voice-door.js';
 import { Call } from './call.js';
 import type { CallDeps } from './call-deps.js';
+import type { CallSetUp } from './call-parts.js';
 import { callDirectionOf, identify } from './call-identity.js';
 import { EndedCalls, type ForgottenWords } from './ended-calls.js';
+import type { KeptCalls } from './kept-calls.js';
+import { LeftCallers, type TakenCall } from './left-callers.js';
 import { OncePerCall } from './once-per-call.js';
 import { type WebCaller, WebCalls, type WebLine, type WebRefusal } from './web-calls.js';
 
 export interface CallRegistryOptions {
-  readonly agents: Pick<AgentCatalog, 'default' | 'find' | 'names'>;
+  readonly agents: Pick<AgentCatalog, 'default' | 'find' | 'named' | 'names'>;
   readonly deps: CallDeps;
+  /** The calls in the store, where there is one. */
+  readonly kept?: KeptCalls | undefined;
   /** Above 0: the most calls at once. 0: `overloaded` decides. */
   readonly callsMax: number;
   /** Whether the event loop lags too much for another call. */
@@ -57,6 +63,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
   readonly #calls = new Map<CallSid, Call>();
   readonly #web: WebCalls;
   readonly #ended: EndedCalls;
+  readonly #left: LeftCallers;
   readonly #refused = new OncePerCall();
   readonly #dialled = new OncePerCall();
   #draining: Drain | undefined;
@@ -67,6 +74,13 @@ export class CallRegistry implements VoiceDoor, CallBook {
     this.#log = options.deps.log;
     this.#observer = options.deps.observer;
     this.#ended = new EndedCalls(this.#clock);
+    this.#left = new LeftCallers({
+      kept: options.kept,
+      agents: options.agents,
+      whyNot: () => (this.draining ? 'draining' : this.hasRoom ? undefined : 'full'),
+      goOn: (taken, agent) => this.#goOn(taken, agent),
+      log: this.#log,
+    });
     this.#web = new WebCalls({
       agent: options.agents.default,
       deps: options.deps,
@@ -92,32 +106,26 @@ export class CallRegistry implements VoiceDoor, CallBook {
       if (this.#refused.first(callSid)) this.#observer.onCallEnded(callDirectionOf(webhook), 'busy', 0);
       return { kind: 'busy' };
     }
-    const call = new Call({
+    return this.#announce({
       identity: identify(webhook, agent.name, newId()),
       request: webhook.request,
       agent,
       deps: this.#options.deps,
-      onEnded: (ended) => this.#onEnded(ended),
     });
-    this.#calls.set(callSid, call);
-    call.announce({ prewarm: this.#prewarms() < PREWARMS_MAX });
-    return { kind: 'stream', token: call.token };
   }
 
-  onAfter(callSid: CallSid, request: WebhookRequest): VoiceAnswer {
+  onAfter(callSid: CallSid, request: WebhookRequest): VoiceAnswer | Promise<VoiceAnswer> {
     const call = this.#calls.get(callSid);
     if (call !== undefined) {
       call.enter(request);
-      return call.answerAfterStream();
+      return call.leavesCaller ? this.#left.hold(callSid) : call.answerAfterStream();
     }
     const ended = this.#ended.get(callSid);
     ended?.trail?.enter(request);
-    if (ended === undefined) {
-      // Its server is gone. Going on with its conversation here is not built yet.
-      this.#log.warn({ callSid }, 'a call came back that this server does not know');
-      return { kind: 'apology' };
-    }
-    return ended.owesApology ? { kind: 'apology' } : { kind: 'hangup' };
+    if (ended?.leavesCaller === false) return ended.owesApology ? { kind: 'apology' } : { kind: 'hangup' };
+    // Whoever this server has handed over it will not have again.
+    const isHandedOver = ended?.view.endReason === 'server_draining';
+    return isHandedOver ? this.#left.hold(callSid) : this.#left.answer(callSid);
   }
 
   /** The call is over here, whoever has spoken with the caller since. */
@@ -145,7 +153,9 @@ export class CallRegistry implements VoiceDoor, CallBook {
   ): AcceptedStream | { readonly refused: string } {
     const call = this.#calls.get(start.callSid);
     if (call === undefined) return { refused: 'no webhook announced this call' };
-    return call.acceptStream(start, stream, early);
+    const accepted = call.acceptStream(start, stream, early);
+    if (!('refused' in accepted)) this.#options.kept?.begin(call.identity);
+    return accepted;
   }
 
   /** A web client's conversation, with the default agent: a new one, counted as a call wherever calls are. */
@@ -247,9 +257,47 @@ export class CallRegistry implements VoiceDoor, CallBook {
     return this.#draining.done;
   }
 
+  /** Once drained: resolves when the carrier has asked about each caller whom this server has handed over; never without one. */
+  callersAsked(): Promise<void> {
+    return this.#left.asked();
+  }
+
   /** Ends every call at once, without a word. */
   close(): void {
     for (const call of this.#all) call.order('abandon');
+  }
+
+  #announce(setUp: CallSetUp): VoiceAnswer {
+    const call = new Call({ ...setUp, onEnded: (ended) => this.#onEnded(ended) });
+    this.#calls.set(call.callSid, call);
+    call.announce({ prewarm: this.#prewarms() < PREWARMS_MAX });
+    return { kind: 'stream', token: call.token };
+  }
+
+  /** A conversation that another server began is this one's now. It is not recorded: a recording has no past. */
+  #goOn({ record, history }: TakenCall, agent: Agent): VoiceAnswer {
+    const { appName, userId, callDirection, callerVerified, startedAtMs } = record;
+    const callSid =
+      parseCallSid(record.callSid) ?? assert.fail('a record has the CallSid that was asked for');
+    const { openTap: _unrecorded, ...deps } = this.#options.deps;
+    const spentMs = this.#clock.wallMs() - startedAtMs;
+    this.#log.info({ callSid, events: history.length }, 'a call that another server had goes on here');
+    this.#observer.onCallTakenOver();
+    this.#ended.remove(callSid);
+    return this.#announce({
+      identity: {
+        invocationId: newId(),
+        callSid,
+        appName,
+        userId,
+        sessionId: callSid,
+        callerVerified,
+        callDirection,
+      },
+      agent,
+      history,
+      deps: { ...deps, callMaxMs: deps.callMaxMs === 0 ? 0 : Math.max(1, deps.callMaxMs - spentMs) },
+    });
   }
 
   /** A known call's voice webhook has come once more. */
@@ -272,6 +320,11 @@ export class CallRegistry implements VoiceDoor, CallBook {
   #onEnded(call: Call): void {
     this.#calls.delete(call.callSid);
     this.#ended.add(call);
+    if (this.draining && call.leavesCaller) this.#left.leave(call.callSid);
+    this.#options.kept?.end(call.identity, {
+      reason: call.endReason ?? 'internal_error',
+      mayReturn: call.leavesCaller,
+    });
     this.#settleDrain();
   }
 

@@ -83,7 +83,8 @@ export type CallEvent =
   /** A limit of the agent's own is reached. */
   | { readonly type: 'costLimit' }
   | { readonly type: 'operatorHangsUp' }
-  | { readonly type: 'drainDeadline' }
+  /** The server stops. `handsOver`: the carrier will ask what follows the stream, and another server may go on. */
+  | { readonly type: 'drainDeadline'; readonly handsOver?: boolean }
   | { readonly type: 'interrupted' }
   /** First sound of an agent message was sent. */
   | { readonly type: 'agentSpeaks' }
@@ -269,6 +270,12 @@ function onAgentTransfers(
   return state.modelLost === true ? withoutModel(farewell) : farewell;
 }
 
+/** The socket is closed and the line is not: the caller hears from whoever the carrier asks next. */
+function handOver(): Transition {
+  const { state } = cut('server_draining');
+  return { state, effects: [{ do: 'closeModel' }, { do: 'arm', timer: 'cutMax' }, { do: 'closeStream' }] };
+}
+
 /** What connecting and live have in common: the carrier's socket, the clock and the operator. */
 function fromUnderWay(state: CallState & { name: 'connecting' | 'live' }, event: CallEvent): Transition {
   switch (event.type) {
@@ -290,7 +297,8 @@ function fromUnderWay(state: CallState & { name: 'connecting' | 'live' }, event:
         ? sayFarewell(state, 'max_duration')
         : cut('max_duration');
     case 'drainDeadline':
-      return state.streamLost ? finish('server_draining') : playThenCut('server_draining', 'draining');
+      if (state.streamLost) return finish('server_draining');
+      return event.handsOver === true ? handOver() : playThenCut('server_draining', 'draining');
     case 'fault':
       return state.streamLost ? finish('internal_error') : playThenCut('internal_error', 'apology');
     default:

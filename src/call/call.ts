@@ -167,6 +167,18 @@ export class Call {
     );
   }
 
+  get endReason(): EndReason | undefined {
+    return this.#state.name === 'ended' ? this.#state.reason : undefined;
+  }
+
+  /** It is over here, or as good as, and the caller is still on the line and was told nothing: another server may go on. */
+  get leavesCaller(): boolean {
+    if (this.#line.firstOpenedAtMs === undefined || this.identity.callDirection === 'web') return false;
+    const reason = decidedReason(this.#state);
+    if (reason === 'carrier_lost') return true;
+    return reason === 'server_draining' && !this.#line.wasCut && !this.#conversation.wasExplained;
+  }
+
   /** The webhook was answered: the model is connected now, so that it is ready when the stream opens. */
   announce(options: { prewarm: boolean }): void {
     const { appName: agent, userId } = this.identity;
@@ -196,7 +208,8 @@ export class Call {
     this.#clock.enter();
     this.#tap?.ordered(order);
     if (order === 'hangup') this.post({ type: 'operatorHangsUp' });
-    else if (order === 'drainDeadline') this.post({ type: 'drainDeadline' });
+    else if (order === 'drainDeadline')
+      this.post({ type: 'drainDeadline', handsOver: this.identity.callDirection !== 'web' });
     // The first reason that was decided stands.
     else this.#finish(decidedReason(this.#state) ?? 'server_draining');
   }

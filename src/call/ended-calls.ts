@@ -21,6 +21,8 @@ export interface ForgottenWords {
 export interface EndedCall {
   readonly view: CallView;
   readonly owesApology: boolean;
+  /** The caller was left on the line. */
+  readonly leavesCaller: boolean;
   /** Webhooks that come after a recorded call's end belong to its recording. */
   readonly trail: CallTrail | undefined;
 }
@@ -58,14 +60,20 @@ export class EndedCalls {
   }
 
   add(call: Call): void {
-    const { callSid, identity, owesApology, trail } = call;
-    const ended = { view: call.view(), owesApology, trail, of: identity, endedAtMs: this.#clock.wallMs() };
+    const { callSid, identity, owesApology, leavesCaller, trail } = call;
+    const endedAtMs = this.#clock.wallMs();
+    const ended = { view: call.view(), owesApology, leavesCaller, trail, of: identity, endedAtMs };
     this.#calls.set(callSid, this.#deleted.has(call) ? withoutWords(ended) : ended);
     for (const oldest of this.#calls.keys()) {
       if (this.#calls.size <= ENDED_CALLS_MAX) break;
       this.#calls.delete(oldest);
     }
     this.#expire();
+  }
+
+  /** It goes on after all. */
+  remove(callSid: CallSid): void {
+    this.#calls.delete(callSid);
   }
 
   /** Whose words are kept. */

@@ -30,6 +30,8 @@ export type ReconnectOutcome = (typeof RECONNECT_OUTCOMES)[number];
 export interface CallObserver {
   onCallActive(change: 1 | -1): void;
   onCallEnded(callDirection: string, endReason: string, durationMs: number): void;
+  /** A call that another server had goes on here. */
+  onCallTakenOver(): void;
   onHandoff(kind: HandoffKind, outcome: HandoffOutcome): void;
   onModelReconnect(reason: ReconnectReason, outcome: ReconnectOutcome): void;
   onTurnLatency(latencyMs: number): void;

@@ -187,7 +187,7 @@ function createRunObservers(registers: Registry[], options: MetricsOptions): Met
 function callMetrics(
   registers: Registry[],
   endReasons: readonly string[],
-): Pick<CallObserver, 'onCallActive' | 'onCallEnded' | 'onHandoff' | 'onModelReconnect'> {
+): Pick<CallObserver, 'onCallActive' | 'onCallEnded' | 'onCallTakenOver' | 'onHandoff' | 'onModelReconnect'> {
   const active = new Gauge({
     name: 'earshot_calls_active',
     help: 'Calls with an open media stream.',
@@ -195,7 +195,7 @@ function callMetrics(
   });
   const total = new Counter({
     name: 'earshot_calls_total',
-    help: 'Calls that ended, by who called whom and why they ended.',
+    help: 'Calls that ended on this server, by who called whom and why they ended.',
     labelNames: ['direction', 'end_reason'] as const,
     registers,
   });
@@ -206,6 +206,11 @@ function callMetrics(
     name: 'earshot_call_duration_seconds',
     help: 'From the media stream’s start to the end of the call.',
     buckets: DURATION_SECONDS,
+    registers,
+  });
+  const takenOver = new Counter({
+    name: 'earshot_calls_taken_over_total',
+    help: 'Calls that another server had and that went on here; they are in earshot_calls_total of both.',
     registers,
   });
   const handoffs = new Counter({
@@ -220,6 +225,7 @@ function callMetrics(
   return {
     onHandoff: (kind, outcome) => handoffs.inc({ kind, outcome }),
     ...reconnectMetrics(registers),
+    onCallTakenOver: () => takenOver.inc(),
     onCallActive: (change) => active.inc(change),
     onCallEnded(callDirection, endReason, durationMs) {
       total.inc({ direction: callDirection, end_reason: endReason });

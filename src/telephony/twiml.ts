@@ -4,6 +4,7 @@
  * `/twilio/after` what comes next, and a caller whose stream broke is never left on a dead line.
  */
 import twilio from 'twilio';
+import { HOLD_PAUSE_SECONDS } from '../handover-limits.js';
 import { HANDOFF_RING_SECONDS } from '../tool-limits.js';
 import type { VoiceAnswer } from './voice-door.js';
 
@@ -16,6 +17,7 @@ export const HANDOFF_PATH = '/twilio/handoff';
 
 const BUSY_SENTENCE = 'All our lines are busy at the moment. Please call again in a few minutes.';
 const NOBODY_SENTENCE = 'We are sorry. Nobody could take your call at the moment. Please try again later.';
+const HOLD_SENTENCE = 'One moment please.';
 const APOLOGY_SENTENCE = 'We are sorry. We cannot take your call right now. Please try again later.';
 
 export interface TwimlReply {
@@ -55,6 +57,14 @@ export function dialTwiml(number: string, publicOrigin: string): string {
   return response.toString();
 }
 
+function holdTwiml(publicOrigin: string): string {
+  const response = new twilio.twiml.VoiceResponse();
+  response.say(HOLD_SENTENCE);
+  response.pause({ length: HOLD_PAUSE_SECONDS });
+  response.redirect({ method: 'POST' }, publicOrigin + AFTER_PATH);
+  return response.toString();
+}
+
 function sayAndHangUp(sentence: string): string {
   const response = new twilio.twiml.VoiceResponse();
   response.say(sentence);
@@ -77,6 +87,8 @@ export function renderVoiceAnswer(answer: VoiceAnswer, publicOrigin: string): Tw
       return { status: 200, xml: sayAndHangUp(BUSY_SENTENCE) };
     case 'apology':
       return { status: 200, xml: sayAndHangUp(APOLOGY_SENTENCE) };
+    case 'hold':
+      return { status: 200, xml: holdTwiml(publicOrigin) };
     case 'nobodyAnswered':
       return { status: 200, xml: sayAndHangUp(NOBODY_SENTENCE) };
     case 'hangup':

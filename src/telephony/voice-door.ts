@@ -44,6 +44,8 @@ export type VoiceAnswer =
   | { readonly kind: 'busy' }
   /** Say sorry (nothing was heard yet), then hang up. */
   | { readonly kind: 'apology' }
+  /** Ask for a moment's patience, then ask again what follows. */
+  | { readonly kind: 'hold' }
   /** Say that no human could be reached, then hang up. */
   | { readonly kind: 'nobodyAnswered' }
   | { readonly kind: 'hangup' }
@@ -53,8 +55,8 @@ export type VoiceAnswer =
 export interface VoiceDoor {
   /** `POST /twilio/voice[/:agent]`: announces the call and starts connecting the model. Idempotent by CallSid. */
   onVoice(webhook: VoiceWebhook): VoiceAnswer;
-  /** `POST /twilio/after`: the verb behind `<Connect>`; decides what follows the stream. */
-  onAfter(callSid: CallSid, request: WebhookRequest): VoiceAnswer;
+  /** `POST /twilio/after`: the verb behind `<Connect>`; decides what follows the stream. At once, but for a call that another server had. */
+  onAfter(callSid: CallSid, request: WebhookRequest): VoiceAnswer | Promise<VoiceAnswer>;
   /** `POST /twilio/handoff`: what came of dialling a human; `completed`: they have spoken, and it is over. */
   onHandoff(callSid: CallSid, result: DialResult, request: WebhookRequest): VoiceAnswer;
   /** `POST /twilio/status`: late, repeated and out-of-order statuses are normal. */

@@ -156,7 +156,7 @@ class Webhooks {
   }
 
   /** The steps before `answer`: POST only, a known type, a bounded body, the gate, a plausible CallSid. */
-  route(router: Router, path: string, answer: (call: AdmittedWebhook) => void): void {
+  route(router: Router, path: string, answer: (call: AdmittedWebhook) => void | Promise<void>): void {
     router.post(
       path,
       (request, response, next) => {
@@ -197,9 +197,10 @@ class Webhooks {
     this.#answer(request, response, callSid, answer);
   }
 
-  after({ request, response, callSid, params }: AdmittedWebhook): void {
+  after({ request, response, callSid, params }: AdmittedWebhook): void | Promise<void> {
     const answer = this.#options.door.onAfter(callSid, { path: request.originalUrl, params });
-    this.#answer(request, response, callSid, answer);
+    if (!(answer instanceof Promise)) return this.#answer(request, response, callSid, answer);
+    return answer.then((given) => this.#answer(request, response, callSid, given));
   }
 
   handoff({ request, response, callSid, params }: AdmittedWebhook): void {

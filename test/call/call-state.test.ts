@@ -244,6 +244,7 @@ describe('a call ends', () => {
       { type: 'agentEnds', spoken: false, heard: true },
       { type: 'modelFailed' },
       { type: 'drainDeadline' },
+      { type: 'drainDeadline', handsOver: true },
       { type: 'fault' },
       { type: 'operatorHangsUp' },
     ] as CallEvent[]) {
@@ -272,6 +273,22 @@ describe('a lost carrier socket', () => {
   it('that does not come back is the end of the call', () => {
     const { state } = run(...live, { type: 'streamClosed' }, { type: 'timer', timer: 'streamReturn' });
     expect(state).toEqual({ name: 'ended', reason: 'carrier_lost' });
+  });
+});
+
+describe('a server that stops', () => {
+  it('hands a call over: the model and the socket are closed, the line is not cut', () => {
+    for (const before of [live, [{ type: 'streamStarted' }] satisfies CallEvent[]]) {
+      const { state, effects } = run(...before, { type: 'drainDeadline', handsOver: true });
+      expect(state).toMatchObject({ name: 'ending', reason: 'server_draining', stage: 'cutting' });
+      expect(names(effects).slice(-3)).toEqual(['closeModel', 'arm', 'closeStream']);
+      expect(names(effects)).not.toContain('cutLine');
+    }
+  });
+
+  it('tells whoever nobody goes on with', () => {
+    const { effects } = run(...live, { type: 'drainDeadline' });
+    expect(effects).toContainEqual({ do: 'play', prompt: 'draining' });
   });
 });
 
@@ -310,6 +327,7 @@ describe('the machine as a whole', () => {
       fc.boolean().map((heard): CallEvent => ({ type, heard })),
     ),
     fc.boolean().map((isDone): CallEvent => ({ type: 'lineTransferred', isDone })),
+    fc.boolean().map((handsOver): CallEvent => ({ type: 'drainDeadline', handsOver })),
     fc.constant<CallEvent>({ type: 'costLimit' }),
     fc.constantFrom(...timers).map((timer): CallEvent => ({ type: 'timer', timer })),
     ...(['agentEnds', 'agentTurnOver'] as const).map((type) =>

@@ -4,6 +4,32 @@ import { PREWARMS_MAX } from '../../src/limits.js';
 import { ANSWER_NUDGE_MS } from '../../src/link-limits.js';
 import { CallRig, NOTHING_LEFT } from '../support/call-rig.js';
 
+describe('admission', () => {
+  it('by lag refuses a caller with a busy message, is not ready meanwhile, and never refuses the only one', async () => {
+    const rig = new CallRig({ callsMax: 0 });
+    rig.isOverloaded = true;
+    expect(rig.calls.hasRoom).toBe(true);
+    const { stream } = await rig.call();
+    expect(rig.calls.hasRoom).toBe(false);
+    expect(rig.ring().answer).toEqual({ kind: 'busy' });
+    expect(rig.seen('onCallEnded')).toEqual([['inbound', 'busy', 0]]);
+    rig.isOverloaded = false;
+    expect(rig.calls.hasRoom).toBe(true);
+    rig.isOverloaded = true;
+    stream.listener!.onStop();
+    await rig.settle();
+    expect(rig.calls.hasRoom).toBe(true);
+  });
+
+  it('by MAX_CALLS does not look at the lag', async () => {
+    const rig = new CallRig({ callsMax: 2 });
+    rig.isOverloaded = true;
+    await rig.call();
+    expect(rig.ring().answer.kind).toBe('stream');
+    expect(rig.ring().answer).toEqual({ kind: 'busy' });
+  });
+});
+
 describe('a call begins', () => {
   it('with the model connected at the webhook and the greeting asked for when the stream opens', async () => {
     const rig = new CallRig();

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { END_REASONS } from '../../src/call/end-reason.js';
 import { PROMPT_TEXTS } from '../../src/call/prompts.js';
-import { CallRig, type FakeModel, type FakeStream, NOTHING_LEFT } from '../support/call-rig.js';
+import { HOLDS_MAX } from '../../src/handover-limits.js';
+import { parseCallSid } from '../../src/ids.js';
+import { CUT_MAX_MS } from '../../src/limits.js';
+import { ANSWER, CallRig, END_CALL, type FakeModel, FakeStream, NOTHING_LEFT } from '../support/call-rig.js';
+import { entering } from '../support/scopes.js';
 
 const endsWith = (rig: CallRig): unknown => rig.seen('onCallEnded').at(-1)?.[1];
 
@@ -230,26 +234,118 @@ describe('a draining server', () => {
     expect(drained).toBe(true);
   });
 
-  it('says goodbye to the rest at its limit', async () => {
+  it('hands the rest over at its limit: the socket is closed, the line is not', async () => {
     const rig = new CallRig({ deps: { idleRepromptMs: 0 } });
-    const { callSid } = await rig.greeted();
+    const { callSid, model, stream } = await rig.greeted();
     const drained = rig.calls.drain();
-    await rig.advance(5 * 60_000 + 15_000);
+    await rig.advance(5 * 60_000 - 1_000);
+    model.say(ANSWER, 4_000, { turnComplete: false });
+    await rig.advance(1_100);
     await drained;
+    expect(stream.closed).toBe(true);
+    expect(model.closed).toBe(true);
+    expect(rig.hungUp).toEqual([]);
     expect(rig.view(callSid)).toMatchObject({ endReason: 'server_draining' });
-    expect(rig.view(callSid).messages.at(-1)?.text).toBe(PROMPT_TEXTS.draining);
+    // The word that was being said is kept as it was heard, and no clip is played.
+    const last = rig.view(callSid).messages.at(-1)!;
+    expect(last.interrupted).toBe(true);
+    expect(ANSWER.startsWith(last.text)).toBe(true);
+    expect(rig.clock.pendingTimers).toBe(0);
   });
 
-  it('tells a caller whose model is still connecting, at its limit', async () => {
+  it('asks callers whom it has handed over for patience, a few times, then says sorry', async () => {
+    const rig = new CallRig({ deps: { idleRepromptMs: 0 } });
+    const { callSid } = await rig.greeted();
+    void rig.calls.drain();
+    await rig.advance(5 * 60_000);
+    const answers = Array.from({ length: HOLDS_MAX + 2 }, () => rig.after(callSid));
+    expect(answers).toEqual([
+      ...Array.from({ length: HOLDS_MAX }, () => ({ kind: 'hold' })),
+      { kind: 'apology' },
+      { kind: 'apology' },
+    ]);
+  });
+
+  it('is done with the callers whom it has handed over when the carrier has asked about each', async () => {
+    const rig = new CallRig({ deps: { idleRepromptMs: 0 } });
+    const callSids = [await rig.greeted(), await rig.greeted()].map(({ callSid }) => callSid);
+    const drained = rig.calls.drain();
+    await rig.advance(5 * 60_000 + 100);
+    await drained;
+    let isDone = false;
+    void rig.calls.callersAsked().then(() => (isDone = true));
+    for (const callSid of [callSids[0]!, callSids[0]!, callSids[1]!]) {
+      await rig.settle();
+      expect(isDone).toBe(false);
+      rig.after(callSid);
+    }
+    await rig.settle();
+    expect(isDone).toBe(true);
+    await rig.calls.callersAsked();
+  });
+
+  it('asks for patience also where the carrier is quicker than the socket', async () => {
+    const rig = new CallRig({ deps: { idleRepromptMs: 0 } });
+    const { callSid, stream } = await rig.greeted();
+    stream.close = () => {};
+    void rig.calls.drain();
+    await rig.advance(5 * 60_000);
+    expect(rig.view(callSid).state).toBe('ending');
+    expect(rig.after(callSid)).toEqual({ kind: 'hold' });
+    await rig.advance(CUT_MAX_MS);
+    expect(rig.view(callSid).endReason).toBe('server_draining');
+  });
+
+  it('hands over a caller whose model is still connecting, at its limit', async () => {
     const rig = new CallRig({ modelReadyMs: 'never' });
     const { callSid, answer } = rig.ring();
     const stream = rig.open(callSid, answer);
     const drained = rig.calls.drain();
+    await rig.advance(5 * 60_000 + 100);
+    await drained;
+    expect(stream.closed).toBe(true);
+    expect(rig.hungUp).toEqual([]);
+    expect(rig.view(callSid).endReason).toBe('server_draining');
+    expect(rig.after(callSid)).toEqual({ kind: 'hold' });
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
+  it('asks a caller for patience whose line was lost at its limit', async () => {
+    const rig = new CallRig({ deps: { idleRepromptMs: 0 } });
+    const { callSid, stream } = await rig.greeted();
+    void rig.calls.drain();
+    await rig.advance(5 * 60_000 - 1_000);
+    stream.lose();
+    await rig.advance(2_000);
+    expect(rig.view(callSid).endReason).toBe('server_draining');
+    expect(rig.after(callSid)).toEqual({ kind: 'hold' });
+  });
+
+  it('tells a web client at its limit, whom no carrier leads elsewhere', async () => {
+    const rig = new CallRig({ deps: { idleRepromptMs: 0 } });
+    const stream = new FakeStream(parseCallSid('web-1')!, rig.clock, 1);
+    const line = rig.calls.openWeb({ userId: 'ada', sessionId: 's1' }, stream, []);
+    if ('refused' in line) throw new Error(line.refused);
+    stream.listener = entering(line.listener, line.scope.clock);
+    await rig.advance(1_000);
+    const drained = rig.calls.drain();
     await rig.advance(5 * 60_000 + 20_000);
     await drained;
-    expect(stream.ear.playedMs).toBeGreaterThan(5_000);
-    expect(rig.view(callSid).endReason).toBe('server_draining');
-    expect(rig.clock.pendingTimers).toBe(0);
+    expect(stream.ear.playedMs).toBeGreaterThan(3_000);
+    expect(rig.seen('onCallEnded').at(-1)?.slice(0, 2)).toEqual(['web', 'server_draining']);
+  });
+
+  it('asks nobody for patience whose line it has cut', async () => {
+    const rig = new CallRig({ deps: { idleRepromptMs: 0, callMaxMs: 5 * 60_000 } });
+    const { callSid, model } = await rig.call();
+    void rig.calls.drain();
+    await rig.advance(5 * 60_000 - 500);
+    model.say('Goodbye.', 2_000, { turnComplete: false });
+    model.listener.onToolCall(END_CALL);
+    model.listener.onTurnComplete(undefined);
+    await rig.advance(5_000);
+    expect(rig.hungUp).toEqual([callSid]);
+    expect(rig.after(callSid)).toEqual({ kind: 'apology' });
   });
 
   it('is not held by a call that was announced and never came', async () => {

@@ -217,7 +217,7 @@ class RandomCall {
     }
   }
 
-  #reopen(answer: ReturnType<CallRig['calls']['onAfter']>): void {
+  #reopen(answer: ReturnType<CallRig['after']>): void {
     if (answer.kind === 'stream') this.#stream = this.rig.open(this.callSid, answer);
   }
 

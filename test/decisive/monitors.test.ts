@@ -78,6 +78,7 @@ describe.each(LIVE_MODELS)('the life of monitors, %s', (modelName) => {
     const [stopped] = await call.calls(['stop_streaming', { function_name: STOCK }]);
     expect(stopped).toMatchObject({ status: 'stopped' });
     expect(await call.counts()).toEqual({ streamingTools: 1, inputStreams: 1 });
+    await call.says('I watch it no more.');
     await call.pass(50_000);
     expect(call.told).toEqual([price(300), price(400)]);
     // The other one still reports.

@@ -8,6 +8,7 @@ import { CallRegistry } from '../../src/call/call-registry.js';
 import type { CallDeps } from '../../src/call/call-deps.js';
 import { loadPrompts, PROMPT_TEXTS } from '../../src/call/prompts.js';
 import type { CallView } from '../../src/console/call-view.js';
+import { CALL_TAKE_UP_MAX_MS } from '../../src/handover-limits.js';
 import { parseCallSid, parseStreamSid, type CallSid } from '../../src/ids.js';
 import type {
   FunctionResponse,
@@ -26,6 +27,7 @@ import type { CallStatus, VoiceAnswer } from '../../src/telephony/voice-door.js'
 import { bareTools } from './bare-tools.js';
 import { CarrierEar } from './carrier-ear.js';
 import { entering, SOME_REQUEST } from './scopes.js';
+import type { SharedCalls } from './shared-calls.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { RunMetrics } from '../../src/run/run-metrics.js';
 
@@ -181,6 +183,8 @@ export interface RigOptions {
   readonly agent?: Agent;
   readonly deps?: Partial<CallDeps>;
   readonly callsMax?: number;
+  /** The calls of all servers that share a store. */
+  readonly shared?: SharedCalls;
   /** How the model answers a connect: ready at once (default), after some time, or not at all. */
   readonly modelReadyMs?: number | 'never' | 'fails';
   readonly hangUp?: HangUpOutcome;
@@ -202,6 +206,8 @@ export class CallRig {
   refuseHandles = false;
   /** Every connect that was tried. */
   readonly connects: LiveSetup[] = [];
+  /** The event loop is too late. */
+  isOverloaded = false;
   #count = 0;
 
   constructor(options: RigOptions = {}) {
@@ -220,10 +226,12 @@ export class CallRig {
       agents: {
         default: agent,
         find: (name) => (name === agent.name ? agent : undefined),
+        named: (name) => (name === agent.name ? agent : undefined),
         names: [agent.name],
       },
       callsMax: options.callsMax ?? 1_000,
-      overloaded: () => false,
+      kept: options.shared?.open(this.clock),
+      overloaded: () => this.isOverloaded,
       deps: {
         clock: this.clock,
         log: silentLog,
@@ -292,7 +300,16 @@ export class CallRig {
 
   /** The carrier asks what follows the stream. */
   after(callSid: CallSid): VoiceAnswer {
-    return this.calls.onAfter(callSid, SOME_REQUEST);
+    const answer = this.calls.onAfter(callSid, SOME_REQUEST);
+    if (answer instanceof Promise) throw new Error('only a call of another server is answered later');
+    return answer;
+  }
+
+  /** The same for a call that another server may have had; its time passes while it is looked up. */
+  async afterElsewhere(callSid: CallSid): Promise<VoiceAnswer> {
+    const answer = Promise.resolve(this.calls.onAfter(callSid, SOME_REQUEST));
+    await this.advance(CALL_TAKE_UP_MAX_MS + 100);
+    return answer;
   }
 
   /** The carrier's word on the call's status. */

@@ -40,6 +40,15 @@ describe('the TwiML of a voice answer', () => {
     expect(xml).toMatch(/<Response><Hangup\/><\/Response>$/);
   });
 
+  it('asks for patience and then again what follows, where nobody has the call yet', () => {
+    expect(renderVoiceAnswer({ kind: 'hold' }, 'https://example.com/phone')).toEqual({
+      status: 200,
+      xml:
+        '<?xml version="1.0" encoding="UTF-8"?><Response><Say>One moment please.</Say><Pause length="2"/>' +
+        '<Redirect method="POST">https://example.com/phone/twilio/after</Redirect></Response>',
+    });
+  });
+
   it('is 404 with nothing in it for an unknown agent', () => {
     expect(renderVoiceAnswer({ kind: 'unknownAgent' }, 'https://example.com')).toEqual({
       status: 404,

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import twilio from 'twilio';
 import { afterEach, describe, expect, it } from 'vitest';
+import { nextTurn } from '../../src/clock.js';
 import type { CallSid } from '../../src/ids.js';
 import { WEBHOOK_BODY_MAX_BYTES, WEBHOOK_PARAMETERS_MAX } from '../../src/limits.js';
 import type { CarrierTrust } from '../../src/telephony/carrier-gate.js';
@@ -36,6 +37,7 @@ class RecordingDoor implements VoiceDoor {
   readonly statuses: [CallSid, CallStatus][] = [];
   readonly handoffs: DialResult[] = [];
   answer: VoiceAnswer | Error = { kind: 'stream', token: 'a-token' };
+  after: () => VoiceAnswer | Promise<VoiceAnswer> = () => ({ kind: 'hangup' });
 
   onVoice(webhook: VoiceWebhook): VoiceAnswer {
     this.voices.push(webhook);
@@ -43,9 +45,9 @@ class RecordingDoor implements VoiceDoor {
     return this.answer;
   }
 
-  onAfter(callSid: CallSid): VoiceAnswer {
+  onAfter(callSid: CallSid): VoiceAnswer | Promise<VoiceAnswer> {
     this.afters.push(callSid);
-    return { kind: 'hangup' };
+    return this.after();
   }
 
   onHandoff(_callSid: CallSid, result: DialResult): VoiceAnswer {
@@ -215,6 +217,19 @@ describe('a signed webhook', () => {
     const answer = await send('/twilio/after', signedForm('/twilio/after', FORM));
     expect(answer.body).toContain('<Hangup/>');
     expect(door.afters).toEqual(['CA0123456789']);
+  });
+
+  it('waits for a door that has to look up what follows a stream; one that fails is a 500', async () => {
+    const { door, send } = await openDoor(SIGNED);
+    door.after = () => nextTurn().then(() => ({ kind: 'hold' }));
+    const answer = await send('/twilio/after', signedForm('/twilio/after', FORM));
+    expect(answer).toMatchObject({ status: 200 });
+    expect(answer.body).toContain('<Redirect');
+    door.after = () => Promise.reject(new Error('broken'));
+    expect(await send('/twilio/after', signedForm('/twilio/after', FORM))).toMatchObject({
+      status: 500,
+      body: '',
+    });
   });
 
   it('tells the door what came of dialling a human, and the caller too where nobody answered', async () => {

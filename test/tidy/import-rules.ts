@@ -22,6 +22,7 @@ const LEAVES = [
   'input-fault.ts',
   'limits.ts',
   'link-limits.ts',
+  'handover-limits.ts',
   'tool-limits.ts',
   'errors.ts',
   'foreign.ts',
