@@ -327,6 +327,8 @@ describe('a draining server', () => {
     const line = rig.calls.openWeb({ userId: 'ada', sessionId: 's1' }, stream, []);
     if ('refused' in line) throw new Error(line.refused);
     stream.listener = entering(line.listener, line.scope.clock);
+    await rig.settle();
+    rig.models[0]!.say('Hello.', 200);
     await rig.advance(1_000);
     const drained = rig.calls.drain();
     await rig.advance(5 * 60_000 + 20_000);
@@ -337,9 +339,9 @@ describe('a draining server', () => {
 
   it('asks nobody for patience whose line it has cut', async () => {
     const rig = new CallRig({ deps: { idleRepromptMs: 0, callMaxMs: 5 * 60_000 } });
-    const { callSid, model } = await rig.call();
+    const { callSid, model } = await rig.greeted();
     void rig.calls.drain();
-    await rig.advance(5 * 60_000 - 500);
+    await rig.advance(5 * 60_000 - 1_000);
     model.say('Goodbye.', 2_000, { turnComplete: false });
     model.listener.onToolCall(END_CALL);
     model.listener.onTurnComplete(undefined);

@@ -59,13 +59,15 @@ describe('a client that leaves', () => {
 });
 
 describe('a failure', () => {
-  it('J3 G7: of the model’s connection is a fatal frame with no message left open, and the heard part is kept', async () => {
+  it('J3 G7: of the model’s connection for good is a fatal frame with no message left open, and the heard part is kept', async () => {
     const { over, model, callSid } = await stage.call();
     const watcher = await stage.watch(callSid);
     says(model, 'one two three four five six', { ms: 600, pieces: 6, open: true });
     await watcher.until('the words', ({ frames }) => JSON.stringify(frames).includes('six'));
+    stage.gemini.script.handshake = { httpStatus: 503 };
     model.terminate();
     await over;
+    stage.gemini.script.handshake = 'accept';
     await watcher.ended();
     // Told at once, then the apology, and the fatal error is the last word.
     expect(watcher.of('error')).toMatchObject([
@@ -79,7 +81,7 @@ describe('a failure', () => {
     const texts = (await stage.said(callSid)).map((line) => line.replace(/^\w+: /, '').replace(/ —$/, ''));
     expect(storedMessages(watcher.page).map(({ text }) => text)).toEqual(texts);
     expect((await stage.events(callSid)).map(({ errorCode }) => errorCode)).toContain('model_lost');
-  });
+  }, 40_000);
 
   it.each(['RESPONSE_REJECTED', 'MALFORMED_FUNCTION_CALL'])(
     'J2: of one turn (%s) is told, explained to the caller, and a normal turn follows',

@@ -144,9 +144,10 @@ describe('a web client without sound', () => {
     await server.nothingLeft();
   });
 
-  it('reads an apology when the model is lost', async () => {
+  it('reads an apology when the model is lost for good', async () => {
     const server = await start();
     const { client, model } = await greeted(server);
+    server.gemini.script.handshake = { httpStatus: 503 };
     model.terminate();
     await client.live.ended;
     expect(client.state().failures.map(({ code, fatal }) => `${code} ${fatal}`)).toEqual([
@@ -156,7 +157,7 @@ describe('a web client without sound', () => {
     expect(client.frames.at(-1)).toMatchObject({ type: 'error', fatal: true });
     expect(client.state().messages.map(({ status }) => status)).toEqual(['done', 'done']);
     expect(client.page().at(-1)).toContain('technical problem');
-  });
+  }, 40_000);
 });
 
 describe('a web client with sound', () => {
