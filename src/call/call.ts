@@ -82,7 +82,7 @@ export class Call {
       onOverflow: () => this.#finish('internal_error'),
     });
     const parts = makeCallParts(options, {
-      isLive: () => this.#state.name === 'live',
+      isLive: () => this.isLive,
       isEnding: () => this.isEnding,
       post: (event) => this.post(event),
       apply: (event) => this.#apply(event),
@@ -120,6 +120,11 @@ export class Call {
     return this.#state.name === 'ending' || this.#state.name === 'ended';
   }
 
+  /** It has begun, and is not about to end. */
+  get isLive(): boolean {
+    return this.#state.name === 'live';
+  }
+
   /** A model is connected or connecting for it and no stream has opened yet. */
   get isPrewarm(): boolean {
     return this.#state.name === 'announced' && (this.#link.isAlive || this.#isRemembering);
@@ -150,7 +155,7 @@ export class Call {
   }
 
   get timerCount(): number {
-    return this.#timers.size;
+    return this.#clock.pendingTimers;
   }
 
   /** What of a recorded call outlives it. */

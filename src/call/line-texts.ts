@@ -91,6 +91,12 @@ export const CALL_MUST_END = 'The call must end now. Say goodbye in one short se
 export const CALLER_IS_BACK =
   'The line was interrupted for a moment and the caller is back. Say so in a few words and go on where you were.';
 
+/** Of what the model was saying when its connection was lost. */
+export function brokeOff(heardText: string): string {
+  if (heardText === '') return 'Your last answer broke off, and the caller heard nothing of it.';
+  return `Your last answer broke off; the caller heard this of it: ${JSON.stringify(heardText)}`;
+}
+
 /** What the model is asked when it is back behind a lost connection, and the caller waits for it. */
 export function modelIsBack({
   saidLast,
@@ -101,9 +107,7 @@ export function modelIsBack({
 }): string {
   return [
     'Your connection to the caller was lost for a moment and is back.',
-    ...(saidLast === undefined
-      ? []
-      : [`Your last answer broke off; the caller heard this of it: ${JSON.stringify(saidLast)}`]),
+    ...(saidLast === undefined ? [] : [brokeOff(saidLast)]),
     ...(isUnheard
       ? ['What the caller said meanwhile may not have reached you: ask them to say it again if you need it.']
       : []),

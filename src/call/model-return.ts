@@ -3,7 +3,7 @@
  * is not speaking, and only where somebody waits for it. Who was not waiting is not disturbed.
  */
 import { RETURN_PAUSE_MS } from '../link-limits.js';
-import { modelIsBack } from './line-texts.js';
+import { brokeOff, modelIsBack } from './line-texts.js';
 
 /** How the model was lost. */
 export interface Gone {
@@ -46,12 +46,13 @@ export class ModelReturn {
     this.#isBack = true;
   }
 
-  /** Somebody has gone on by themselves: there is nothing to be said any more. Returns what waited all the same. */
+  /** Somebody has gone on by themselves: nothing has to be asked any more. Returns what the model is to know all the same. */
   overtaken(): readonly string[] {
     if (!this.#isBack) return [];
     const waiting = this.#waiting;
+    const broken = this.#gone?.broken;
     this.#forget();
-    return waiting;
+    return broken === undefined ? waiting : [brokeOff(broken.heardText()), ...waiting];
   }
 
   /** What to ask the model now; undefined while it is not the time, or where nobody waits. */

@@ -25,7 +25,7 @@ export interface WebLine {
   readonly callSid: string;
   readonly listener: MediaStreamListener;
   readonly scope: SocketScope;
-  /** The model is there: a client that comes back has nothing to wait for. */
+  /** The conversation has begun: a client that comes back has nothing to wait for, even while the model is away. */
   readonly isReady: boolean;
   /** Takes what the user typed. False: too much waits, or it is over. */
   type(text: string): boolean;
@@ -117,7 +117,7 @@ function lineOf(call: Call, stream: MediaStream): WebLine | WebRefusal {
   return {
     ...accepted,
     callSid: call.callSid,
-    isReady: call.model !== undefined,
+    isReady: call.isLive,
     type(text) {
       if (!call.mayType) return false;
       call.enter();
