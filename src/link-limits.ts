@@ -31,6 +31,9 @@ export const CONNECTION_AGE_MAX_MS = 9 * 60_000;
 export const CONNECTION_AGE_GRACE_MS = 45_000;
 /** How long before the end that `goAway` announces the connection is left at the latest. */
 export const GO_AWAY_MARGIN_MS = 2_000;
+/** How long a pause is looked for where `goAway` does not say when: leaving in the middle of a sentence would be worse than being
+ * dropped, which the call outlives as well. */
+export const GO_AWAY_UNTOLD_MS = 10_000;
 
 /** With no model, the caller hears the hold clip after so much silence. */
 export const HOLD_AFTER_MS = 1_500;
