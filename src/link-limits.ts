@@ -42,6 +42,9 @@ export const HOLD_AGAIN_MS = 4_000;
 
 /** The model that is back is asked to go on once the caller has been silent so long: who is speaking will be answered anyway. */
 export const RETURN_PAUSE_MS = 600;
+/** The same where the caller has spoken since it was lost: what they said into the gap is carried over, so that the model may be
+ * about to answer it by itself, and would be cut off by being asked. */
+export const RETURN_ANSWER_MS = 2_000;
 
 /** A caller who waits for an answer hears the hold clip after so much silence; the half second of a tick comes on top. */
 export const ANSWER_HOLD_MS = 2_200;
@@ -64,7 +67,7 @@ export const VOICED_HOLD_MIN_MS = 700;
 export const HEARD_EVENTS_MAX = 400;
 
 assert(
-  HOLD_AFTER_MS < ANSWER_HOLD_MS && ANSWER_HOLD_MS + TICK_MS < 3_000,
+  HOLD_AFTER_MS < ANSWER_HOLD_MS && RETURN_ANSWER_MS < ANSWER_HOLD_MS && ANSWER_HOLD_MS + TICK_MS < 3_000,
   'nobody waits three seconds in silence',
 );
 assert(ANSWER_HOLD_MS < ANSWER_NUDGE_MS, 'the caller hears something before the model is asked again');
