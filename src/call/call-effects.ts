@@ -117,6 +117,8 @@ export class CallEffects {
     const { conversation, link, greeting } = this.#options;
     switch (step) {
       case 'hold':
+        // Sound in which nothing is heard would only keep the clip waiting.
+        if (!conversation.isSilent && !conversation.waits.hears) conversation.giveWay();
         return conversation.waits.askToWait();
       case 'nudge':
         return conversation.askAgain(greeting);
