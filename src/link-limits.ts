@@ -31,6 +31,9 @@ export const CONNECTION_AGE_MAX_MS = 9 * 60_000;
 export const CONNECTION_AGE_GRACE_MS = 45_000;
 /** How long before the end that `goAway` announces the connection is left at the latest. */
 export const GO_AWAY_MARGIN_MS = 2_000;
+/** How long a pause is looked for where `goAway` does not say when: leaving in the middle of a sentence would be worse than being
+ * dropped, which the call outlives as well. */
+export const GO_AWAY_UNTOLD_MS = 10_000;
 
 /** With no model, the caller hears the hold clip after so much silence. */
 export const HOLD_AFTER_MS = 1_500;
@@ -39,6 +42,9 @@ export const HOLD_AGAIN_MS = 4_000;
 
 /** The model that is back is asked to go on once the caller has been silent so long: who is speaking will be answered anyway. */
 export const RETURN_PAUSE_MS = 600;
+/** The same where the caller has spoken since it was lost: what they said into the gap is carried over, so that the model may be
+ * about to answer it by itself, and would be cut off by being asked. */
+export const RETURN_ANSWER_MS = 2_000;
 
 /** A caller who waits for an answer hears the hold clip after so much silence; the half second of a tick comes on top. */
 export const ANSWER_HOLD_MS = 2_200;
@@ -61,7 +67,7 @@ export const VOICED_HOLD_MIN_MS = 700;
 export const HEARD_EVENTS_MAX = 400;
 
 assert(
-  HOLD_AFTER_MS < ANSWER_HOLD_MS && ANSWER_HOLD_MS + TICK_MS < 3_000,
+  HOLD_AFTER_MS < ANSWER_HOLD_MS && RETURN_ANSWER_MS < ANSWER_HOLD_MS && ANSWER_HOLD_MS + TICK_MS < 3_000,
   'nobody waits three seconds in silence',
 );
 assert(ANSWER_HOLD_MS < ANSWER_NUDGE_MS, 'the caller hears something before the model is asked again');

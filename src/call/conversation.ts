@@ -203,9 +203,10 @@ export class Conversation {
   /** The model is back behind an outage: whoever waits for it is not kept waiting, and nobody is greeted twice. */
   goOn(greeting: string | undefined): void {
     const typed = this.#texts.takeTyped();
-    if (typed !== undefined) this.ask([...this.waits.overtaken(), typed].join('\n'));
-    else if (this.awaitsGreeting) this.greet(greeting);
-    else this.#goOnIfDue();
+    if (typed !== undefined) return this.ask([...this.waits.overtaken(), typed].join('\n'));
+    if (!this.awaitsGreeting) return this.#goOnIfDue();
+    for (const text of this.waits.overtaken()) this.#texts.note(text);
+    this.greet(greeting);
   }
 
   /** A model that was to say something and did not is asked once more. */

@@ -14,6 +14,7 @@ import {
   CONNECTION_AGE_MAX_MS,
   FORMER_CLOSE_MAX_MS,
   GO_AWAY_MARGIN_MS,
+  GO_AWAY_UNTOLD_MS,
   RECONNECT_DELAYS_MS,
   RECONNECT_MAX_MS,
 } from '../link-limits.js';
@@ -129,10 +130,12 @@ export class ModelLink {
     this.#tryAfter(outage, waitMs);
   }
 
+  /** `timeLeftMs`: 0 where it is not told. */
   onGoAway(timeLeftMs: number): void {
     const { callSid, log } = this.#options;
     log.info({ callSid, timeLeftMs }, 'the model announces the end of its connection');
-    this.#leaveWithin(Math.max(0, timeLeftMs - GO_AWAY_MARGIN_MS), 'go_away');
+    const withinMs = timeLeftMs > 0 ? Math.max(0, timeLeftMs - GO_AWAY_MARGIN_MS) : GO_AWAY_UNTOLD_MS;
+    this.#leaveWithin(withinMs, 'go_away');
   }
 
   onSessionResumptionUpdate(newHandle: string | undefined, resumable: boolean): void {

@@ -2,7 +2,7 @@
  * What the model is to be told when it is back behind an outage, and when: once what it had said is heard out, while the caller
  * is not speaking, and only where somebody waits for it. Who was not waiting is not disturbed.
  */
-import { RETURN_PAUSE_MS } from '../link-limits.js';
+import { RETURN_ANSWER_MS, RETURN_PAUSE_MS } from '../link-limits.js';
 import { brokeOff, modelIsBack } from './line-texts.js';
 
 /** How the model was lost. */
@@ -65,7 +65,8 @@ export class ModelReturn {
       this.#forget();
       return undefined;
     }
-    if (!now.isSilent || now.nowMs - now.voicedAtMs < RETURN_PAUSE_MS) return undefined;
+    const pauseMs = isUnheard ? RETURN_ANSWER_MS : RETURN_PAUSE_MS;
+    if (!now.isSilent || now.nowMs - now.voicedAtMs < pauseMs) return undefined;
     this.#forget();
     return [modelIsBack({ saidLast: gone.broken?.heardText(), isUnheard }), ...waiting].join('\n');
   }

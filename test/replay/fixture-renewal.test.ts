@@ -34,7 +34,7 @@ function fromOutside(lines: readonly FixtureLine[]): FixtureLine[] {
 }
 
 /** Whose replay takes longest; they differ from others in length alone. */
-const LONG = new Set(['ten-minutes.ndjson', 'drain.ndjson', 'endless-answer.ndjson']);
+const LONG = new Set(['ten-minutes.ndjson', 'forty-minutes.ndjson', 'drain.ndjson', 'endless-answer.ndjson']);
 
 describe('a replay', () => {
   it.each(CALLS.filter((name) => !LONG.has(name)))('is the same to the byte: %s', async (name) => {
