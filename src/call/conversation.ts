@@ -17,14 +17,7 @@ import { AgentLeg } from './agent-leg.js';
 import type { AgentMessage } from './agent-message.js';
 import { carrierSink } from './carrier-sink.js';
 import { CallerLeg, type SoundTee } from './caller-leg.js';
-import {
-  ANSWER_IS_DUE,
-  askGreeting,
-  CALLER_IS_BACK,
-  type CutBy,
-  heardOnly,
-  SENTENCE_BROKE_OFF,
-} from './line-texts.js';
+import { ANSWER_IS_DUE, askGreeting, CALLER_IS_BACK, heardOnly, SENTENCE_BROKE_OFF } from './line-texts.js';
 import { RecordedClips } from './recorded-clips.js';
 import { ModelTexts } from './model-texts.js';
 import type { PromptName, Prompts } from './prompts.js';
@@ -297,8 +290,11 @@ export class Conversation {
 
   onKey(text: string): void {
     this.#keyPressedAtMs = this.#clock.nowMs();
-    // A key before the model is ready goes in front of the greeting's request.
-    if (!this.#texts.isConnected) return this.#texts.noteKey(text);
+    if (!this.#texts.isConnected) {
+      this.waits.askedMeanwhile();
+      // Before the model is ready it goes in front of the greeting's request.
+      return this.#texts.noteKey(text);
+    }
     this.#turns.onAsked();
     this.ask(text);
   }
@@ -421,13 +417,8 @@ export class Conversation {
     return this.#transcript.messages();
   }
 
-  get #cutBy(): CutBy {
-    if (this.#isGivingWay) return 'tool';
-    return this.#stream === undefined ? 'line' : 'caller';
-  }
-
   #goOnIfDue(): void {
-    const text = this.waits.takeReturn(this.callerActiveAtMs());
+    const text = this.waits.takeReturn();
     if (text !== undefined) this.ask(text);
   }
 
@@ -461,8 +452,9 @@ export class Conversation {
     this.#turns.onMessageClosed(message);
     // One that was heard is over with its last sound, however late it is told.
     if (interrupted || message.isShown) this.noteActivity();
-    if (interrupted && text.trim() !== message.wholeText().trim())
-      this.#texts.note(heardOnly(text.trim(), this.#cutBy));
+    if (!interrupted || text.trim() === message.wholeText().trim()) return;
+    const byTool = this.#isGivingWay ? 'tool' : undefined;
+    this.#texts.note(heardOnly(text.trim(), byTool ?? (this.#stream === undefined ? 'line' : 'caller')));
   }
 
   /** Before the books of what was heard are kept: they are no part of the caller's wait. */

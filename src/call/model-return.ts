@@ -36,6 +36,10 @@ export class ModelReturn {
     };
   }
 
+  onAsked(): void {
+    if (this.#gone !== undefined) this.#gone = { ...this.#gone, isDue: true };
+  }
+
   /** The caller was asked to wait: they will want to hear that it is over. */
   onHeld(): void {
     if (this.#gone !== undefined) this.#wasHeld = true;

@@ -118,19 +118,24 @@ export class WaitingCaller {
     this.#watch.onModelGone();
   }
 
+  /** The caller has asked for something while the model was away. */
+  askedMeanwhile(): void {
+    this.#return.onAsked();
+  }
+
   /** `waiting`: what could not be told to the model meanwhile. */
   onModelBack(waiting: readonly string[]): void {
     this.#return.onBack(waiting);
   }
 
   /** What the model that is back is to be asked now, if anything. */
-  takeReturn(callerActiveAtMs: number): string | undefined {
-    const { clock, playout, isConnected } = this.#options;
+  takeReturn(): string | undefined {
+    const { clock, playout, caller, isConnected } = this.#options;
     if (!isConnected()) return undefined;
     return this.#return.take({
       nowMs: clock.nowMs(),
       isSilent: playout.isSilent,
-      voicedAtMs: callerActiveAtMs,
+      voicedAtMs: caller.lastVoicedAtMs ?? Number.NEGATIVE_INFINITY,
     });
   }
 
