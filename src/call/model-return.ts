@@ -3,6 +3,7 @@
  * is not speaking, and only where somebody waits for it. Who was not waiting is not disturbed.
  */
 import { RETURN_ANSWER_MS, RETURN_PAUSE_MS } from '../link-limits.js';
+import { HELD_TEXTS_MAX } from '../tool-limits.js';
 import { brokeOff, modelIsBack } from './line-texts.js';
 
 /** How the model was lost. */
@@ -46,7 +47,7 @@ export class ModelReturn {
   }
 
   onBack(waiting: readonly string[]): void {
-    this.#waiting = [...this.#waiting, ...waiting];
+    this.#waiting = [...this.#waiting, ...waiting].slice(-HELD_TEXTS_MAX);
     this.#isBack = true;
   }
 

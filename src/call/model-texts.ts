@@ -27,6 +27,7 @@ export class ModelTexts {
     this.#model = model;
     const waited = this.#isAway ? this.#held.splice(0) : [];
     this.#isAway = false;
+    this.#keysNoted = 0;
     return waited;
   }
 
