@@ -53,6 +53,8 @@ export const ANSWER_HOLD_AGAIN_MS = 5_000;
 export const TOOL_HOLD_AGAIN_MS = 8_000;
 /** A model that has not answered by then is asked once more: slower than all but the slowest answers that were seen. */
 export const ANSWER_NUDGE_MS = 5_000;
+/** The same where it has ended its turn without a word: nothing more will come by itself. */
+export const EMPTY_TURN_NUDGE_MS = 1_000;
 /** One that does not answer that either is left for another connection. */
 export const ANSWER_RECONNECT_MS = 5_000;
 /** So many connections left in a row without a word of the model's, and it is taken to be lost. */
@@ -70,7 +72,10 @@ assert(
   HOLD_AFTER_MS < ANSWER_HOLD_MS && RETURN_ANSWER_MS < ANSWER_HOLD_MS && ANSWER_HOLD_MS + TICK_MS < 3_000,
   'nobody waits three seconds in silence',
 );
-assert(ANSWER_HOLD_MS < ANSWER_NUDGE_MS, 'the caller hears something before the model is asked again');
+assert(
+  EMPTY_TURN_NUDGE_MS < ANSWER_HOLD_MS && ANSWER_HOLD_MS < ANSWER_NUDGE_MS,
+  'the caller hears something before the model is asked again',
+);
 assert(FORMER_CLOSE_MAX_MS < 300, 'moving to another connection costs the caller less than 300 ms');
 assert(QUICK_DEATHS_POISON < QUICK_DEATHS_MAX, 'a fresh session is tried before the model is given up');
 assert(

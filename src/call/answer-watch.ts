@@ -9,6 +9,7 @@ import {
   ANSWER_HOLD_MS,
   ANSWER_NUDGE_MS,
   ANSWER_RECONNECT_MS,
+  EMPTY_TURN_NUDGE_MS,
   MUTE_CONNECTIONS_MAX,
   TOOL_HOLD_AGAIN_MS,
   VOICED_HOLD_MIN_MS,
@@ -104,7 +105,7 @@ export class AnswerWatch {
 
   #stepFor(nowMs: number, waitMs: number): WaitStep | undefined {
     if (this.#nudgedAtMs === undefined) {
-      if (waitMs < (this.#isTurnEmpty ? ANSWER_HOLD_MS : ANSWER_NUDGE_MS)) return undefined;
+      if (waitMs < (this.#isTurnEmpty ? EMPTY_TURN_NUDGE_MS : ANSWER_NUDGE_MS)) return undefined;
       this.#nudgedAtMs = nowMs;
       // A connection that is here because the last one was mute has been asked to speak already.
       if (this.#muteConnections === 0) return 'nudge';

@@ -87,7 +87,7 @@ export class Conversation {
     this.#clips = new RecordedClips({
       playout: this.#playout,
       prompts: options.prompts,
-      onHeard: (text) => this.#transcript.addRecorded(text),
+      onHeard: (text, before) => this.#transcript.addRecorded(text, before),
     });
     this.#agent = new AgentLeg({
       clock,
@@ -437,6 +437,7 @@ export class Conversation {
     this.#messagesBegun += 1;
     for (const text of this.waits.overtaken()) this.#texts.note(text);
     message.msg = this.#transcript.openAgent(message, this.#turns.onMessageOpened(message));
+    this.#clips.onMessageOpened(message.msg);
     if (!message.isShown) return;
     this.waits.onAnswer();
     this.#options.events.onAgentSpeaks();

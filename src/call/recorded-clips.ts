@@ -9,13 +9,19 @@ import { PROMPT_TEXTS, type PromptName, type Prompts } from './prompts.js';
 export interface RecordedClipsOptions {
   readonly playout: Pick<Playout, 'playClip' | 'heardMs'>;
   readonly prompts: Prompts;
-  /** The caller has heard it, or read it. */
-  readonly onHeard: (text: string) => void;
+  /** The caller has heard it, or read it; before the message of that id, if one has begun meanwhile. */
+  readonly onHeard: (text: string, before: string | undefined) => void;
+}
+
+interface PlayingClip {
+  readonly prompt: PromptName;
+  /** The message that is played behind it. */
+  before: string | undefined;
 }
 
 export class RecordedClips {
   readonly #options: RecordedClipsOptions;
-  readonly #playing = new Map<Utterance, PromptName>();
+  readonly #playing = new Map<Utterance, PlayingClip>();
   #hasExplained = false;
 
   constructor(options: RecordedClipsOptions) {
@@ -35,20 +41,25 @@ export class RecordedClips {
   /** Behind what is being played. */
   play(prompt: PromptName): void {
     const { playout, prompts } = this.#options;
-    this.#playing.set(playout.playClip(prompts[prompt]), prompt);
+    this.#playing.set(playout.playClip(prompts[prompt]), { prompt, before: undefined });
   }
 
   /** Whoever reads instead of hearing has been told at once. */
-  show(prompt: PromptName): void {
+  show(prompt: PromptName, before?: string): void {
     if (prompt !== 'hold') this.#hasExplained = true;
-    this.#options.onHeard(PROMPT_TEXTS[prompt]);
+    this.#options.onHeard(PROMPT_TEXTS[prompt], before);
+  }
+
+  /** A message of the agent has begun: its sound follows what is playing. */
+  onMessageOpened(msg: string): void {
+    for (const clip of this.#playing.values()) clip.before ??= msg;
   }
 
   onUtteranceHeard(utterance: Utterance): void {
-    const prompt = this.#playing.get(utterance);
-    if (prompt === undefined) return;
+    const clip = this.#playing.get(utterance);
+    if (clip === undefined) return;
     this.#playing.delete(utterance);
-    this.show(prompt);
+    this.show(clip.prompt, clip.before);
   }
 
   /** What was not heard by now never will be. */

@@ -146,9 +146,10 @@ export class Transcript {
     this.#setText(entry, text);
   }
 
-  /** A clip of ours that the caller heard. */
-  addRecorded(text: string): void {
-    const entry = this.#open('model', this.#entries.length);
+  /** A clip of ours that the caller heard, in front of the message `before`, or last. */
+  addRecorded(text: string, before?: string): void {
+    const found = before === undefined ? -1 : this.#entries.findIndex(({ msg }) => msg === before);
+    const entry = this.#open('model', found < 0 ? this.#entries.length : found);
     this.#setText(entry, text);
     this.#seal(entry);
   }

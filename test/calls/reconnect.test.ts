@@ -438,6 +438,21 @@ describe('a model that says nothing', () => {
     expect(model.texts.at(-1)).toContain('hears nothing');
   });
 
+  it('in time, and then answers into the clip, is written down behind it', async () => {
+    const { rig, callSid, stream, model } = await resumable();
+    await rig.speak(stream, 1_000);
+    model.listener.onInputTranscription('Where is my order?');
+    await rig.frames(stream, 2_900);
+    model.say('Here it is.', 500);
+    await rig.frames(stream, 3_000);
+    expect(rig.view(callSid).messages.map(({ text }) => text)).toEqual([
+      'Hello, how can I help?',
+      'Where is my order?',
+      PROMPT_TEXTS.hold,
+      'Here it is.',
+    ]);
+  });
+
   it('about a word that was thrown in while it spoke is not asked', async () => {
     const { rig, stream, model } = await resumable();
     model.say(ANSWER, 6_000, { generationComplete: false, turnComplete: false });
