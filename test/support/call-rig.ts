@@ -169,6 +169,8 @@ export class FakeStream implements MediaStream {
 }
 
 export interface RigOptions {
+  /** At 1,000,000 ms. */
+  readonly clock?: VirtualClock;
   readonly agent?: Agent;
   readonly deps?: Partial<CallDeps>;
   readonly callsMax?: number;
@@ -180,7 +182,7 @@ export interface RigOptions {
 }
 
 export class CallRig {
-  readonly clock = new VirtualClock(1_000_000);
+  readonly clock: VirtualClock;
   readonly observed: [name: string, ...args: unknown[]][] = [];
   readonly models: FakeModel[] = [];
   readonly streams: FakeStream[] = [];
@@ -192,6 +194,7 @@ export class CallRig {
   #count = 0;
 
   constructor(options: RigOptions = {}) {
+    this.clock = options.clock ?? new VirtualClock(1_000_000);
     const observer = new Proxy({} as CallObserver & RunObserver, {
       get:
         (_target, name) =>
