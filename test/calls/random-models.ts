@@ -34,6 +34,7 @@ const GREETINGS_MAX = 2;
 export class RandomModel extends FakeModel {
   readonly #models: RandomModels;
   readonly #plan: ConnectionPlan;
+  #isOver = false;
 
   constructor(models: RandomModels, plan: ConnectionPlan, setup: LiveSetup, listener: LiveListener) {
     super(setup, listener);
@@ -44,7 +45,7 @@ export class RandomModel extends FakeModel {
   override sendText(text: string): void {
     super.sendText(text);
     const models = this.#models;
-    models.rule(!this.closed, `told after its end: ${text}`);
+    models.rule(!this.#isOver, `told after its end: ${text}`);
     if (text.includes(GREETING))
       models.rule(models.heard().length === 0, 'greeted, though the agent was heard');
     models.rule(this.#asked(GREETING) <= GREETINGS_MAX, 'asked for the greeting once too often');
@@ -54,6 +55,7 @@ export class RandomModel extends FakeModel {
   override close(): void {
     if (this.closed) return;
     this.closed = true;
+    this.#isOver = true;
     const { closesAfterMs } = this.#plan;
     if (closesAfterMs === 'never') return;
     const onClosed = (): void => this.listener.onClose({ code: 1000, reason: '', local: true });
@@ -61,8 +63,11 @@ export class RandomModel extends FakeModel {
     else this.#models.clock.setTimer(closesAfterMs, onClosed);
   }
 
+  /** What was due in the same moment may still be said into the socket that is gone. */
   override lose(code?: number): void {
-    if (!this.closed) super.lose(code);
+    if (this.closed) return;
+    super.lose(code);
+    this.#isOver = true;
   }
 
   /** What it does by itself once it is there. */
@@ -149,24 +154,26 @@ export class RandomModels {
   }
 
   #answer(plan: ConnectionPlan, model: RandomModel, signal: AbortSignal): Promise<LiveConnection> {
+    const { connect } = plan;
+    if (connect === 'fails') return Promise.reject(new Error('unreachable'));
+    if (connect === 'setupRefused') return Promise.reject(new AppError('model_setup_refused', 'no'));
     this.#connecting += 1;
     return new Promise<LiveConnection>((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(new Error('aborted')));
-      const { connect } = plan;
-      if (connect === 'never') return;
-      if (connect === 'fails') return reject(new Error('unreachable'));
-      if (connect === 'setupRefused') return reject(new AppError('model_setup_refused', 'no'));
+      signal.addEventListener('abort', () => {
+        if (this.all.includes(model)) return;
+        this.#connecting -= 1;
+        reject(new Error('aborted'));
+      });
       const ready = (): void => {
         if (signal.aborted) return;
+        this.#connecting -= 1;
         this.all.push(model);
         this.#own.push(model);
         resolve(model);
         void beginLater(model);
       };
       if (connect === 0) ready();
-      else this.clock.setTimer(connect, ready);
-    }).finally(() => {
-      this.#connecting -= 1;
+      else if (connect !== 'never') this.clock.setTimer(connect, ready);
     });
   }
 
