@@ -325,8 +325,9 @@ export class ModelLink {
     this.#model = undefined;
     this.#goneFor = reason;
     this.#former = model;
-    model.close();
+    // First, so that nothing is said to it any more.
     events.onGone({ left: true });
+    model.close();
   }
 
   /** The connection is not to be left any more, or is gone already. */

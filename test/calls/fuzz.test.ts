@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { END_REASONS } from '../../src/call/end-reason.js';
+import type { Event } from '../../src/event/event.js';
 import { PROMPT_TEXTS } from '../../src/call/prompts.js';
 import type { CallSid } from '../../src/ids.js';
 import { DRAIN_MAX_MS, PREWARMS_MAX } from '../../src/limits.js';
@@ -13,6 +14,9 @@ import {
   tone,
   NOTHING_LEFT,
 } from '../support/call-rig.js';
+import { fuzzed, fuzzedAtLeast } from '../fuzz/seed.js';
+import { VirtualClock } from '../../src/replay/virtual-clock.js';
+import { type ConnectionPlan, RandomModels } from './random-models.js';
 
 /** Sound per word of the model. */
 const WORD_MS = 250;
@@ -24,6 +28,10 @@ const STEPS = [
   'modelBegins',
   'modelSound',
   'modelWords',
+  'modelHush',
+  'goAway',
+  'givesHandle',
+  'isNotResumable',
   'interrupted',
   'turnComplete',
   'generationComplete',
@@ -55,14 +63,28 @@ type Step = (typeof STEPS)[number] | (typeof RARE_STEPS)[number] | number;
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 66, arbitrary: fc.constantFrom(...STEPS) },
-  { weight: 30, arbitrary: fc.constantFrom(40, 300, 1_000, 3_000) },
+  { weight: 30, arbitrary: fc.constantFrom(40, 300, 1_000, 3_000, 6_000) },
+  { weight: 2, arbitrary: fc.constant('modelIsLost' as const) },
   { weight: 4, arbitrary: fc.constantFrom(...RARE_STEPS) },
 );
+
+/** How each connection to the model goes; that of the first is `modelReadyMs` for its beginning. */
+const connection: fc.Arbitrary<ConnectionPlan> = fc.record({
+  connect: fc.oneof(
+    { weight: 5, arbitrary: fc.constant(0) },
+    { weight: 3, arbitrary: fc.constantFrom(60, 400, 2_500) },
+    { weight: 2, arbitrary: fc.constantFrom('fails' as const, 'setupRefused' as const, 'never' as const) },
+  ),
+  givesHandle: fc.boolean(),
+  diesAfterMs: fc.constantFrom(undefined, undefined, undefined, 0, 700, 9_000),
+  closesAfterMs: fc.constantFrom(0, 0, 60, 400, 'never' as const),
+});
 
 const script = fc.record({
   /** Calls that were announced before and take all prewarms. */
   isCrowded: fc.constantFrom(false, false, false, false, true),
   modelReadyMs: fc.constantFrom(0, 0, 0, 0, 0, 300, 2_000, 'fails' as const),
+  connections: fc.array(connection, { minLength: 1, maxLength: 6 }),
   greetingProtectionMs: fc.constantFrom(0, 3_000),
   callMaxMs: fc.constantFrom(0, 40_000, 120_000),
   idleRepromptMs: fc.constantFrom(0, 5_000, 15_000),
@@ -80,35 +102,53 @@ type Script = typeof script extends fc.Arbitrary<infer T> ? T : never;
 /** One call that is put through a script, and what was said in it. */
 class RandomCall {
   readonly rig: CallRig;
+  readonly models: RandomModels;
   readonly callSid: CallSid;
+  /** What was told of the agent's messages as they were over. */
+  readonly sealed: string[] = [];
   drained: Promise<void> | undefined;
   /** All the model's words, and where in them each fragment began. */
   spoken = '';
   readonly fragmentStarts = new Set<number>();
-  readonly #others: number;
   #stream: FakeStream;
   #words = 0;
   #tools = 0;
+  #goAways = 0;
 
-  private constructor(rig: CallRig, others: number) {
+  private constructor(rig: CallRig, models: RandomModels) {
     this.rig = rig;
-    this.#others = others;
+    this.models = models;
     const { callSid, answer } = rig.ring();
     this.callSid = callSid;
+    models.heard = () => heardOf(this);
     this.#stream = rig.open(callSid, answer);
   }
 
   static async begin(options: Script): Promise<RandomCall> {
-    const { isCrowded, modelReadyMs, hangUp, greetingProtectionMs, callMaxMs, idleRepromptMs } = options;
-    const rig = new CallRig({
-      modelReadyMs,
-      hangUp,
-      deps: { greetingProtectionMs, callMaxMs, idleRepromptMs },
-    });
+    const { isCrowded, hangUp, greetingProtectionMs, callMaxMs, idleRepromptMs } = options;
     const others = isCrowded ? PREWARMS_MAX : 0;
+    const clock = new VirtualClock(1_000_000);
+    const models = new RandomModels({ clock, plans: plansOf(options), others });
+    let call: RandomCall | undefined;
+    const rig = new CallRig({
+      clock,
+      hangUp,
+      deps: {
+        greetingProtectionMs,
+        callMaxMs,
+        idleRepromptMs,
+        connectLive: models.connect,
+        openRun: ({ callSid }, run) => {
+          run.listen((item) => {
+            if (callSid !== call?.callSid || item.type !== 'sealed' || item.role !== 'model') return;
+            if (item.event !== undefined) call.sealed.push(textOf(item.event));
+          });
+        },
+      },
+    });
     for (let count = 0; count < others; count += 1) rig.ring();
     await rig.settle();
-    const call = new RandomCall(rig, others);
+    call = new RandomCall(rig, models);
     await rig.settle();
     return call;
   }
@@ -178,8 +218,8 @@ class RandomCall {
   }
 
   #takeOfModel(next: Step): void {
-    const model = this.rig.models[this.#others];
-    if (model === undefined || model.closed) return;
+    const model = this.models.open;
+    if (model === undefined) return;
     const { listener } = model;
     switch (next) {
       case 'modelSays':
@@ -192,6 +232,14 @@ class RandomCall {
         return listener.onAudio(tone(WORD_MS));
       case 'modelWords':
         return this.#sayWords(model, 1);
+      case 'modelHush':
+        return listener.onAudio(new Uint8Array(48 * 2_000));
+      case 'goAway':
+        return listener.onGoAway(GO_AWAY_MS[(this.#goAways += 1) % GO_AWAY_MS.length]!);
+      case 'givesHandle':
+        return this.models.giveHandle(model);
+      case 'isNotResumable':
+        return listener.onSessionResumptionUpdate(undefined, false);
       case 'interrupted':
         return listener.onInterrupted();
       case 'turnComplete':
@@ -236,6 +284,28 @@ class RandomCall {
   }
 }
 
+function textOf({ content }: Event): string {
+  return (content?.parts ?? [])
+    .map(({ text = '' }) => text)
+    .join('')
+    .trim();
+}
+
+const GO_AWAY_MS = [0, 3_000, 50_000];
+
+/** The call's first connection is ready as the script says. */
+function plansOf({ modelReadyMs, connections }: Script): readonly ConnectionPlan[] {
+  const [first, ...others] = connections;
+  return first === undefined ? [] : [{ ...first, connect: modelReadyMs }, ...others];
+}
+
+/** What of the agent's own words the caller has heard by now. */
+function heardOf({ rig, callSid }: Pick<RandomCall, 'rig' | 'callSid'>): string[] {
+  const recorded = new Set(Object.values(PROMPT_TEXTS));
+  const { messages } = rig.view(callSid);
+  return messages.filter(({ role, text }) => role === 'model' && !recorded.has(text)).map(({ text }) => text);
+}
+
 const STATUSES: Record<'statusInProgress' | 'statusCompleted', CallStatus> = {
   statusInProgress: 'in-progress',
   statusCompleted: 'completed',
@@ -244,15 +314,17 @@ const STATUSES: Record<'statusInProgress' | 'statusCompleted', CallStatus> = {
 const sumOf = (rig: CallRig, name: 'onCallActive'): number =>
   rig.seen(name).reduce((sum, [change]) => sum + (change as number), 0);
 
-function expectAtRest({ rig, callSid }: RandomCall, calls: number): void {
+function expectAtRest({ rig, models, callSid }: RandomCall, calls: number): void {
   expect(rig.view(callSid).state).toBe('ended');
   expect(rig.calls.counts()).toEqual(NOTHING_LEFT);
   expect(rig.clock.pendingTimers).toBe(0);
-  expect(rig.models.every((model) => model.closed)).toBe(true);
+  expect(models.isAtRest).toBe(true);
+  expect(models.broken).toEqual([]);
   expect(rig.streams.every((stream) => stream.closed)).toBe(true);
   const reasons = rig.seen('onCallEnded').map(([, reason]) => reason);
   expect(reasons).toHaveLength(calls);
   expect(END_REASONS).toEqual(expect.arrayContaining(reasons));
+  expect(reasons).not.toContain('internal_error');
   expect(rig.seen('onStreamEnded')).toHaveLength(rig.seen('onStreamStarted').length);
   expect(sumOf(rig, 'onCallActive')).toBe(0);
   for (const [latencyMs] of rig.seen('onTurnLatency')) expect(latencyMs).toBeGreaterThanOrEqual(0);
@@ -260,7 +332,7 @@ function expectAtRest({ rig, callSid }: RandomCall, calls: number): void {
 
 /** Each message of the agent is what the model said from one fragment on, up to some word; no word is kept twice or out
  * of its order, and no more of them than there was sound for. */
-function expectOnlyHeard({ rig, callSid, spoken, fragmentStarts }: RandomCall): void {
+function expectOnlyHeard({ rig, callSid, spoken, fragmentStarts, sealed }: RandomCall): void {
   const recorded = new Set(Object.values(PROMPT_TEXTS));
   const kept = rig.view(callSid).messages.filter(({ role, text }) => role === 'model' && !recorded.has(text));
   let from = 0;
@@ -271,6 +343,10 @@ function expectOnlyHeard({ rig, callSid, spoken, fragmentStarts }: RandomCall): 
     from = at + text.length + 1;
     if (!interrupted) expect(fragmentStarts.has(from) || from === spoken.length).toBe(true);
   }
+  // Told as they were over, each once.
+  expect(sealed.filter((text) => !recorded.has(text)).toSorted()).toEqual(
+    kept.map(({ text }) => text).toSorted(),
+  );
   const words = kept.reduce((sum, { text }) => sum + text.split(' ').length, 0);
   const playedMs = rig.streams.reduce((sum, stream) => sum + stream.ear.playedMs, 0);
   const silentWords = kept.length * WORDS_AHEAD_MAX;
@@ -280,6 +356,8 @@ function expectOnlyHeard({ rig, callSid, spoken, fragmentStarts }: RandomCall): 
 describe('four hundred calls in which anything may happen', () => {
   it('throw nothing, end once, keep only what was heard and leave nothing behind', async () => {
     const rejections: unknown[] = [];
+    let again = 0;
+    let resumed = 0;
     const noteRejection = (cause: unknown): void => void rejections.push(cause);
     process.on('unhandledRejection', noteRejection);
     const property = fc.asyncProperty(script, async (options) => {
@@ -292,13 +370,17 @@ describe('four hundred calls in which anything may happen', () => {
       await call.end(options.ending, options.callMaxMs > 0 || options.idleRepromptMs > 0);
       expectAtRest(call, 1 + (options.isCrowded ? PREWARMS_MAX : 0));
       expectOnlyHeard(call);
+      again += Math.max(0, call.models.connections - 1);
+      resumed += call.models.resumed;
       await call.drained;
       // Node reports rejections once the promises of a turn are through.
       await new Promise((resolve) => setImmediate(resolve));
       expect(rejections).toEqual([]);
     });
     try {
-      await fc.assert(property, { numRuns: 400 });
+      await fc.assert(property, fuzzed(400));
+      expect(again).toBeGreaterThan(fuzzedAtLeast(200));
+      expect(resumed).toBeGreaterThan(fuzzedAtLeast(50));
     } finally {
       process.off('unhandledRejection', noteRejection);
     }

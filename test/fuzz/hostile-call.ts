@@ -17,7 +17,12 @@ import { wireFrame } from './wire-frames.js';
 // `ws` exports its receiver; the published types do not say so.
 const Receiver = Reflect.get(ws, 'Receiver') as new (options: { isServer: boolean }) => Writable;
 
+/** How another connection to the model is answered: at once, after so many milliseconds, with a refusal, or never. */
+export type Answer = number | 'refused' | 'never';
+
 export interface HostileCallOptions {
+  /** Of the connects behind the first, one after the other, then again from the first. */
+  readonly answers?: readonly Answer[];
   /** How each mark comes back: one return for each delay. */
   readonly markDelays: readonly (readonly number[])[];
   readonly greetingProtectionMs: number;
@@ -28,12 +33,17 @@ export class HostileCall {
   readonly door: CarrierDoor;
   readonly oddities: GeminiOddity[] = [];
   readonly models: GeminiLiveConnection[] = [];
+  /** Connections that were not closed, or connects not over, when another was begun. */
+  secondAtATime = 0;
   readonly wires: Wire[] = [];
   readonly callSid: CallSid;
   ear: CarrierEar;
   #wire: Wire | undefined;
   #token: string | undefined;
   #marks = 0;
+  #connects = 0;
+  #connecting = 0;
+  #open: GeminiLiveConnection | undefined;
   readonly #options: HostileCallOptions;
 
   constructor(options: HostileCallOptions) {
@@ -42,14 +52,22 @@ export class HostileCall {
       deps: {
         greetingProtectionMs: options.greetingProtectionMs,
         connectLive: async (_setup, listener, signal, scope) => {
+          const answer = this.#nextAnswer();
+          if (answer !== 0) await this.#wait(answer, signal);
           const { connection } = liveConnection({
             listener: entering(listener, scope.clock),
             oddities: this.oddities,
             scope,
           });
           this.models.push(connection);
-          signal.addEventListener('abort', () => connection.close());
-          connection.start();
+          const close = connection.close.bind(connection);
+          connection.close = () => {
+            if (this.#open === connection) this.#open = undefined;
+            close();
+          };
+          this.#open = connection;
+          // As the real one: not before whoever asked for it has it.
+          queueMicrotask(() => process.nextTick(() => connection.start()));
           return connection;
         },
       },
@@ -103,7 +121,13 @@ export class HostileCall {
 
   /** The model's socket ends, with whatever code. */
   loseModel(code: number): void {
+    if (this.#open === this.models.at(-1)) this.#open = undefined;
     this.models.at(-1)?.onEnd({ code, reason: '', httpStatus: undefined, error: undefined });
+  }
+
+  /** Nothing of the model is left: no connection, and no connect that is not over. */
+  get isModelGone(): boolean {
+    return this.#open === undefined && this.#connecting === 0;
   }
 
   loseLine(): void {
@@ -115,6 +139,26 @@ export class HostileCall {
     for (let left = ms; left > 0; left -= 100) {
       this.rig.clock.advance(Math.min(100, left));
       await turn();
+    }
+  }
+
+  #nextAnswer(): Answer {
+    if (!this.isModelGone) this.secondAtATime += 1;
+    const { answers = [] } = this.#options;
+    this.#connects += 1;
+    return this.#connects === 1 ? 0 : (answers[(this.#connects - 2) % answers.length] ?? 0);
+  }
+
+  async #wait(answer: Answer, signal: AbortSignal): Promise<void> {
+    this.#connecting += 1;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('aborted')));
+        if (answer === 'refused') reject(new Error('refused'));
+        else if (answer !== 'never') this.rig.clock.setTimer(answer, resolve);
+      });
+    } finally {
+      this.#connecting -= 1;
     }
   }
 

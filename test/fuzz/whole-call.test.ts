@@ -10,7 +10,7 @@ import { MAILBOX_MAX, TRANSCRIPT_MAX_CHARS } from '../../src/limits.js';
 import { tone, NOTHING_LEFT } from '../support/call-rig.js';
 import { turn } from './carrier-line.js';
 import { Mutations, readCorpus } from './corpus.js';
-import { HostileCall } from './hostile-call.js';
+import { type Answer, HostileCall } from './hostile-call.js';
 import { Chance, fuzzed, fuzzedAtLeast } from './seed.js';
 import { wireFrame } from './wire-frames.js';
 
@@ -33,6 +33,22 @@ function speech(chance: Chance, word: string): string {
     pieces.filter((_, index) => chance.once(index < 2 ? 2 : 2 + 2 * index)),
   );
   return JSON.stringify({ serverContent });
+}
+
+/** What a model says of its session and its connection: good, odd, or the end of it at once. */
+function aboutSession(chance: Chance): string {
+  const newHandle = `h${chance.below(100)}`;
+  return JSON.stringify(
+    chance.pick([
+      { sessionResumptionUpdate: { newHandle, resumable: true } },
+      { sessionResumptionUpdate: { newHandle, resumable: true } },
+      { sessionResumptionUpdate: { resumable: false } },
+      { sessionResumptionUpdate: { newHandle: '', resumable: true } },
+      { goAway: { timeLeft: `${chance.below(60)}s` } },
+      { goAway: { timeLeft: chance.pick(['soon', '-1s', '999999999s', 7, null]) } },
+      { goAway: {} },
+    ]),
+  );
 }
 
 /** A caller's frame with timestamps that mostly go on, jump now and then, and stand still. */
@@ -77,7 +93,8 @@ class Attack {
     }
     if (chance.once(40)) call.fromCarrier(chance.bytes(30));
     if (chance.once(60)) call.loseLine();
-    if (chance.once(150)) call.loseModel(chance.pick([1000, 1006, 1007, 1008, 1011]));
+    if (chance.once(12)) call.fromModel(aboutSession(chance));
+    if (chance.once(25)) call.loseModel(chance.pick([1000, 1006, 1007, 1008, 1011]));
     await turn();
     if (!call.hasLine && chance.once(2)) await call.redial();
     if (!chance.once(3)) await call.advance(chance.pick([20, 60, 200, 900]));
@@ -95,6 +112,7 @@ const script = fc.record({
     },
   ),
   greetingProtectionMs: fc.constantFrom(0, 3_000),
+  answers: fc.array(fc.constantFrom<Answer>(0, 0, 0, 80, 300, 3_000, 'refused', 'never'), { maxLength: 5 }),
   ending: fc.constantFrom('silence', 'quietCaller', 'lineLost', 'modelLost', 'stop'),
 });
 
@@ -130,6 +148,7 @@ async function expectEnd(call: HostileCall, callerListens = false): Promise<void
 describe('calls with hostile bytes on both legs', () => {
   it('come to their end in bounded time, without a fault inside, and leave nothing behind', async () => {
     let spoke = 0;
+    let again = 0;
     const property = fc.asyncProperty(script, async ({ seed, strikes, ending, ...options }) => {
       const call = new HostileCall(options);
       await turn();
@@ -147,6 +166,9 @@ describe('calls with hostile bytes on both legs', () => {
       await turn();
       await expectEnd(call, ending === 'quietCaller');
       spoke += call.ear.playedMs > 0 ? 1 : 0;
+      again += call.models.length - 1;
+      expect(call.secondAtATime).toBe(0);
+      expect(call.isModelGone).toBe(true);
       // No message may be a fault of ours: bad ones are counted and skipped.
       expect(call.rig.seen('onCallEnded').map(([, reason]) => reason)).not.toContain('internal_error');
       expect(call.oddities).not.toContain('listener_threw');
@@ -161,6 +183,7 @@ describe('calls with hostile bytes on both legs', () => {
     });
     await fc.assert(property, fuzzed(60));
     expect(spoke).toBeGreaterThan(fuzzedAtLeast(20));
+    expect(again).toBeGreaterThan(fuzzedAtLeast(20));
   }, 120_000);
 
   it('keep a bounded transcript of a model that says words without end, with sound and without', async () => {

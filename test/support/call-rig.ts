@@ -180,6 +180,8 @@ export class FakeStream implements MediaStream {
 }
 
 export interface RigOptions {
+  /** At 1,000,000 ms. */
+  readonly clock?: VirtualClock;
   readonly agent?: Agent;
   readonly deps?: Partial<CallDeps>;
   readonly callsMax?: number;
@@ -193,7 +195,7 @@ export interface RigOptions {
 }
 
 export class CallRig {
-  readonly clock = new VirtualClock(1_000_000);
+  readonly clock: VirtualClock;
   readonly observed: [name: string, ...args: unknown[]][] = [];
   readonly models: FakeModel[] = [];
   readonly streams: FakeStream[] = [];
@@ -211,6 +213,7 @@ export class CallRig {
   #count = 0;
 
   constructor(options: RigOptions = {}) {
+    this.clock = options.clock ?? new VirtualClock(1_000_000);
     const observer = new Proxy({} as CallObserver & RunObserver, {
       get:
         (_target, name) =>
