@@ -62,12 +62,12 @@ export class FakeModel implements LiveConnection {
   closed = false;
   /** Its close handshake takes a second. */
   closesSlowly = false;
-  readonly #clock: VirtualClock;
+  readonly #clock: VirtualClock | undefined;
 
   constructor(
     readonly setup: LiveSetup,
     readonly listener: LiveListener,
-    clock: VirtualClock,
+    clock?: VirtualClock,
   ) {
     this.#clock = clock;
   }
@@ -90,7 +90,7 @@ export class FakeModel implements LiveConnection {
     if (this.closed) return;
     this.closed = true;
     const isClosed = (): void => this.listener.onClose({ code: 1000, reason: '', local: true });
-    if (this.closesSlowly) this.#clock.setTimer(1_000, isClosed);
+    if (this.closesSlowly) this.#clock?.setTimer(1_000, isClosed);
     else isClosed();
   }
 
