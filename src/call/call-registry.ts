@@ -227,6 +227,7 @@ export class CallRegistry implements VoiceDoor, CallBook {
       calls: calls.length,
       streams: calls.filter((call) => call.hasStream).length,
       models: calls.filter((call) => call.model !== undefined).length,
+      connecting: calls.filter((call) => call.isConnecting).length,
       timers: calls.reduce((sum, call) => sum + call.timerCount, 0),
       functionCalls: calls.reduce((sum, call) => sum + call.waiting.functionCalls, 0),
       updates: calls.reduce((sum, call) => sum + call.waiting.updates, 0),

@@ -138,6 +138,11 @@ export class Call {
     return this.#link.model;
   }
 
+  /** A connection to the model is on its way, or a try is waited for. */
+  get isConnecting(): boolean {
+    return this.#link.model === undefined && this.#link.isAlive;
+  }
+
   /** Whether a typed text can be taken: too much must not wait for the model. */
   get mayType(): boolean {
     return this.#state.name !== 'ended' && this.#conversation.mayType;

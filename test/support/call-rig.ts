@@ -36,7 +36,15 @@ export const FRAME = new Uint8Array(160).fill(0xff);
 export const ANSWER =
   'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen';
 /** What `CallRegistry.counts` says when every call is over. */
-export const NOTHING_LEFT = { calls: 0, streams: 0, models: 0, timers: 0, functionCalls: 0, updates: 0 };
+export const NOTHING_LEFT = {
+  calls: 0,
+  streams: 0,
+  models: 0,
+  connecting: 0,
+  timers: 0,
+  functionCalls: 0,
+  updates: 0,
+};
 /** What the model calls when it wants to hang up. */
 export const END_CALL = [{ id: 'c1', name: 'end_call', args: {} }];
 /** Speech for the caller's mouth: a recorded clip of ours. */
