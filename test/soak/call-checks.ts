@@ -1,0 +1,101 @@
+/** What was wrong with one call of the soak, from all that is known of it when everything is over. */
+import type { PhoneRecord } from '../../src/replay/phone-record.js';
+import { readHeard, readSaid, type Span } from './heard-sound.js';
+import { missingIn, type Told } from './same-text.js';
+import { type LineSounds, unexplainedSilences } from './silences.js';
+import type { CallOutcome } from './soak-caller.js';
+
+export type ProblemKind = 'silence' | 'end' | 'text' | 'readable' | 'growth' | 'log' | 'harness';
+
+export interface Problem {
+  readonly kind: ProblemKind;
+  readonly what: string;
+  /** The call, where it is one call's. */
+  readonly call?: number;
+}
+
+/** What one server's page, or one watcher, told of the call. */
+export interface Account {
+  readonly by: string;
+  readonly told: readonly Told[];
+}
+
+export interface CallAccounts {
+  /** The committed events, or why they could not be read. */
+  readonly store: readonly Told[] | { readonly status: number };
+  readonly accounts: readonly Account[];
+  /** Each account is of the whole call: it was on one server from its beginning to its end. */
+  readonly areWhole: boolean;
+}
+
+/** The phone cannot speak `<Say>`: its caller hears silence for about as long as the words take. */
+const SAY_MS_PER_CHAR = 65;
+/** A phone that was later than this has measured itself. */
+const LATE_MAX_MS = 500;
+
+export function lineSoundsOf(record: PhoneRecord): LineSounds | undefined {
+  const [first] = record.streams;
+  if (first === undefined) return undefined;
+  const { agent, clips } = readHeard(record.heard);
+  return {
+    openedAtMs: first.openedAtMs,
+    endedAtMs: record.durationMs,
+    agent,
+    clips: [...clips, ...saidByCarrier(record)],
+    caller: readSaid(record.said),
+  };
+}
+
+function saidByCarrier({ carrierSpeech }: PhoneRecord): Span[] {
+  return carrierSpeech
+    .filter(({ verb }) => verb === 'Say')
+    .map(({ atMs, text }) => ({ fromMs: atMs, toMs: atMs + text.length * SAY_MS_PER_CHAR }));
+}
+
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
+
+/** Of the line alone; `endReason` is the server's word, where it has one. */
+export function lineProblems({ plan, record, ...outcome }: CallOutcome, endReason: string): Problem[] {
+  const call = plan.number;
+  const problems: Problem[] = [];
+  const sounds = lineSoundsOf(record);
+  for (const { fromMs, toMs, owed } of sounds === undefined ? [] : unexplainedSilences(sounds)) {
+    const what = `silent for ${seconds(toMs - fromMs)} from ${seconds(fromMs)} on, after ${owed}`;
+    problems.push({ kind: 'silence', call, what });
+  }
+  if (outcome.failure !== undefined)
+    problems.push({ kind: 'end', call, what: `the phone: ${outcome.failure}` });
+  else if (outcome.gaveUp) problems.push({ kind: 'end', call, what: 'the caller gave up, unanswered' });
+  else if (outcome.wasCut) {
+    const when = `at ${seconds(record.durationMs)}, before its end`;
+    problems.push({
+      kind: 'end',
+      call,
+      what: `the ${record.endedBy ?? 'server'} ended it ${when} (${endReason})`,
+    });
+  }
+  if (record.pacing.latenessMaxMs > LATE_MAX_MS) {
+    problems.push({
+      kind: 'harness',
+      call,
+      what: `the phone was late by ${record.pacing.latenessMaxMs.toFixed(0)} ms`,
+    });
+  }
+  return problems;
+}
+
+/** Of its words. A call that nobody ever opened has none. */
+export function textProblems(call: number, wasOpened: boolean, found: CallAccounts): Problem[] {
+  const { store, accounts, areWhole } = found;
+  if ('status' in store) {
+    if (!wasOpened && store.status === 404) return [];
+    return [{ kind: 'readable', call, what: `its session cannot be read (${store.status})` }];
+  }
+  return accounts.flatMap(({ by, told }) => {
+    const strange = missingIn(told, store).map((line) => `${by} has what the store has not: ${line}`);
+    const absent = areWhole
+      ? missingIn(store, told).map((line) => `${by} has not what the store has: ${line}`)
+      : [];
+    return [...strange, ...absent].map((what): Problem => ({ kind: 'text', call, what }));
+  });
+}
