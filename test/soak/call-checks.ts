@@ -54,6 +54,20 @@ function saidByCarrier({ carrierSpeech }: PhoneRecord): Span[] {
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
+/** Who was heard when, to be read beside what model and caller did. */
+export function timelineOf(record: PhoneRecord): string[] {
+  const sounds = lineSoundsOf(record);
+  if (sounds === undefined) return [];
+  const at = ({ fromMs, toMs }: Span, who: string): string =>
+    `${Math.round(fromMs)} heard: ${who}, until ${Math.round(toMs)}`;
+  return [
+    ...sounds.agent.map((span) => at(span, span.isWhole ? 'the agent' : 'the agent, broken off')),
+    ...sounds.clips.map((span) => at(span, 'a clip')),
+    ...sounds.caller.map((span) => at(span, 'the caller')),
+    `${Math.round(sounds.endedAtMs)} over`,
+  ];
+}
+
 /** Of the line alone; `endReason` is the server's word, where it has one. */
 export function lineProblems({ plan, record, ...outcome }: CallOutcome, endReason: string): Problem[] {
   const call = plan.number;

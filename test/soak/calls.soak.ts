@@ -15,7 +15,12 @@ beforeAll(async () => {
   run = await SoakRun.start(options);
   report = await run.run();
   const { calls, problems, lines } = report;
-  const told = [...lines, ...problems.map(lineOf), `soak: ${calls} calls, ${problems.length} problems`];
+  const told = [
+    ...lines,
+    ...problems.flatMap(explained),
+    `soak: ${calls} calls, ${problems.length} problems`,
+  ];
+  if (options.onlyCall !== undefined) told.unshift(...notesOf(options.onlyCall));
   process.stdout.write(`\nsoak, seed ${options.seed}:\n${told.join('\n')}\n`);
 });
 afterAll(() => run?.close());
@@ -25,10 +30,19 @@ function lineOf({ call, kind, what }: Problem): string {
   const { agent, fault } = report.plans.get(call)!;
   const only = options.only === '' ? '' : ` --only ${options.only}`;
   const replay = `npm run soak -- --seed ${options.seed}${only} --only-call ${call}`;
-  const notes = (report.notes.get(call) ?? []).toSorted(
-    (a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10),
-  );
-  return `${kind}: call ${call} (${agent}, ${fault.name}): ${what}; alone: ${replay}\n    ${notes.join(' | ')}`;
+  return `${kind}: call ${call} (${agent}, ${fault.name}): ${what}; alone: ${replay}`;
+}
+
+/** A problem's line, and below it what happened in its call. */
+function explained(problem: Problem): string[] {
+  const notes = problem.call === undefined ? [] : notesOf(problem.call);
+  return [lineOf(problem), ...notes.map((note) => `    ${note}`)];
+}
+
+/** What happened in a call, by the time since it was answered. */
+function notesOf(call: number): string[] {
+  const notes = report.notes.get(call) ?? [];
+  return notes.toSorted((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
 }
 
 test.each<[string, readonly ProblemKind[]]>([

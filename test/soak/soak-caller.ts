@@ -227,8 +227,11 @@ export class SoakCaller {
     for (let at = heard.length - MULAW_FRAME_BYTES; at >= 0; at -= MULAW_FRAME_BYTES) {
       const kind = frameKind(heard.subarray(at, at + MULAW_FRAME_BYTES));
       if (kind === 'silent') continue;
-      const before = at === 0 ? 'silent' : frameKind(heard.subarray(at - MULAW_FRAME_BYTES, at));
-      return kind === 'other' && before !== 'silent' ? before : kind;
+      if (kind !== 'other') return kind;
+      // At the far end of what is looked at, it was heard the time before.
+      if (at === 0) return undefined;
+      const before = frameKind(heard.subarray(at - MULAW_FRAME_BYTES, at));
+      return before === 'silent' ? kind : before;
     }
     return undefined;
   }

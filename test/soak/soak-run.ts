@@ -9,7 +9,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { systemClock } from '../../src/clock.js';
 import { RUN_KEPT_AFTER_END_MS } from '../../src/limits.js';
 import { pause } from '../support/wait-until.js';
-import { type Account, lineProblems, type Problem, textProblems } from './call-checks.js';
+import { type Account, lineProblems, type Problem, textProblems, timelineOf } from './call-checks.js';
 import { type CallPlan, planCall } from './call-plan.js';
 import { type Idle, idleGrowth, memoryGrowth } from './growth.js';
 import { type Told, toldByEvents, type WordedEvent } from './same-text.js';
@@ -210,7 +210,7 @@ export class SoakRun {
       if (plan.fault.watcher !== undefined)
         watchers.push(new SoakWatcher(server.url, caller.phone.callSid, plan.fault.watcher));
     });
-    for (const note of outcome.notes) this.#note(number, note);
+    for (const note of [...outcome.notes, ...timelineOf(outcome.record)]) this.#note(number, note);
     holds(this.#hold(outcome, watchers, server));
   }
 
