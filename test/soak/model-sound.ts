@@ -69,7 +69,8 @@ export function callerSound(message: Buffer): { ms: number; isLoud: boolean } | 
   if (found < 0 || head.indexOf('audio/pcm') < 0) return undefined;
   const from = found + DATA.length;
   const length = message.indexOf('"', from) - from;
-  const middle = from + Math.max(0, Math.floor((length - LOOKED_AT) / 8) * 4);
+  // Eight characters are three whole samples.
+  const middle = from + Math.max(0, Math.floor((length - LOOKED_AT) / 16) * 8);
   const pcm = Buffer.from(
     message.toString('latin1', middle, Math.min(middle + LOOKED_AT, from + length)),
     'base64',

@@ -134,9 +134,9 @@ export class SoakRun {
       tell: (number, what) => this.#note(number, `model: ${what}`),
     });
     this.#front = await SoakFront.start();
-    const names = eventsOf(this.#options).map(({ name }) => name);
-    const count = 1 + (names.includes('sigterm') ? 1 : 0) + (names.includes('sigkill') ? 1 : 0);
-    for (const name of ['A', 'B', 'C'].slice(0, count)) {
+    // Each end of a server needs another one that takes over.
+    const ends = eventsOf(this.#options).filter(({ name }) => name === 'sigterm' || name === 'sigkill');
+    for (const name of ['A', 'B', 'C'].slice(0, 1 + ends.length)) {
       this.#servers.push(
         await SoakServer.start(name, this.#root, {
           PORT: '0',
@@ -182,13 +182,13 @@ export class SoakRun {
       onlyCall === undefined ? Array.from({ length: calls }, (_, number) => number) : [onlyCall];
     const events = eventsOf(this.#options);
     const going = new Set<Promise<void>>();
-    let holding: Promise<void>[] = [];
+    const holding: Promise<void>[] = [];
     for (const [begun, number] of numbers.entries()) {
       while (going.size >= atOnce) await Promise.race(going);
       for (const { name } of events.filter(({ afterCalls }) => afterCalls === begun)) {
         this.#happenings.push(this.#happens(name));
       }
-      const call = this.#call(number, (held) => (holding = [...holding, held]));
+      const call = this.#call(number, (held) => void holding.push(held));
       going.add(call);
       void call.finally(() => going.delete(call));
       await pause(STAGGER_MS);
