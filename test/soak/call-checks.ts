@@ -88,6 +88,10 @@ export function lineProblems({ plan, record, ...outcome }: CallOutcome, endReaso
       what: `the ${record.endedBy ?? 'server'} ended it ${when} (${endReason})`,
     });
   }
+  // What no server and no model could say any more; nothing that a soak does needs it.
+  for (const { verb, text } of record.carrierSpeech) {
+    if (verb === 'Say') problems.push({ kind: 'end', call, what: `the carrier had to say: ${text}` });
+  }
   if (record.pacing.latenessMaxMs > LATE_MAX_MS) {
     problems.push({
       kind: 'harness',

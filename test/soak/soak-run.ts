@@ -67,6 +67,8 @@ export class SoakRun {
   readonly #held: HeldCall[] = [];
   readonly #callers = new Map<number, SoakCaller>();
   readonly #residentMb: number[] = [];
+  readonly #cpuMs = new Map<SoakServer, number>();
+  #mostAtOnce = 0;
   readonly #lag = monitorEventLoopDelay({ resolution: 10 });
   readonly #servers: SoakServer[] = [];
   readonly #happenings: Promise<void>[] = [];
@@ -190,6 +192,7 @@ export class SoakRun {
       }
       const call = this.#call(number, (held) => void holding.push(held));
       going.add(call);
+      this.#mostAtOnce = Math.max(this.#mostAtOnce, going.size);
       void call.finally(() => going.delete(call));
       await pause(STAGGER_MS);
     }
@@ -269,6 +272,7 @@ export class SoakRun {
   async #sample(server: SoakServer): Promise<void> {
     while (this.#isSampling) {
       await pause(SAMPLE_MS);
+      for (const each of this.#servers) if (!each.isGone) this.#cpuMs.set(each, each.usage.cpuMs);
       if (this.#front.target === server.url) this.#residentMb.push(server.usage.residentMb);
     }
   }
@@ -334,10 +338,11 @@ export class SoakRun {
     const seconds = (systemClock.nowMs() - startedMs) / 1_000;
     const { user, system } = process.cpuUsage(cpuBefore);
     const harness = (user + system) / 1e6 / seconds;
+    const servers = [...this.#cpuMs.values()].reduce((sum, ms) => sum + ms, 0) / 1_000 / seconds;
     const struck = [...this.#plans.values()].filter(({ fault }) => fault.model !== undefined);
     const missed = struck.filter(({ number }) => this.#standIn.call(number)?.hasStruck !== true);
     this.#lines.push(
-      `${seconds.toFixed(0)} s; harness ${harness.toFixed(2)} cores, its loop late by ${(this.#lag.percentile(99) / 1e6).toFixed(0)} ms (p99) and ${(this.#lag.max / 1e6).toFixed(0)} ms (most)`,
+      `${seconds.toFixed(0)} s, ${this.#mostAtOnce} calls at once at most; servers ${servers.toFixed(2)} cores; harness ${harness.toFixed(2)} cores, its loop late by ${(this.#lag.percentile(99) / 1e6).toFixed(0)} ms (p99) and ${(this.#lag.max / 1e6).toFixed(0)} ms (most)`,
       `${struck.length} faults of the model planned, ${missed.length} of them did not come about: ${missed.map(({ number, fault }) => `${number} ${fault.name}`).join(', ')}`,
       `resident MB of the last server: ${this.#residentMb.filter((_, index) => index % 10 === 0).join(', ')}`,
     );

@@ -59,36 +59,36 @@ function stage(name: string, turns: Partial<CallPlan> = {}) {
   };
   const clock = new VirtualClock();
   const call = new StandInCall({ plan: plan as CallPlan, clock, tell: () => {} });
-  const dial = async (handle?: string): Promise<SeenLine> => {
+  const dial = (handle?: string): SeenLine => {
     const line = new SeenLine();
     call.open(line, handle);
-    await clock.advance(50);
+    clock.advance(50);
     return line;
   };
-  const speak = async (line: SeenLine, ms: number, quietMs = 800): Promise<void> => {
+  const speak = (line: SeenLine, ms: number, quietMs = 800): void => {
     for (let at = 0; at < ms + quietMs; at += 20) {
       call.onSound(line, { ms: 20, isLoud: at < ms });
-      await clock.advance(20);
+      clock.advance(20);
     }
   };
-  const greet = async (line: SeenLine): Promise<void> => {
+  const greet = (line: SeenLine): void => {
     call.onText(line, 'Say this greeting now, word for word: "Hello."');
-    await clock.advance(3_000);
+    clock.advance(3_000);
   };
   return { call, clock, dial, speak, greet };
 }
 
 describe('the model of a soak’s call', () => {
-  test('greets, answers the caller, and takes a barge-in for what it is', async () => {
+  test('greets, answers the caller, and takes a barge-in for what it is', () => {
     const { clock, dial, speak, greet } = stage('none');
-    const line = await dial();
-    await greet(line);
+    const line = dial();
+    greet(line);
     expect(line.soundMs).toBe(1_000);
-    await speak(line, 500);
-    await clock.advance(100);
+    speak(line, 500);
+    clock.advance(100);
     expect(line.soundMs).toBeGreaterThan(1_200);
-    await speak(line, 500);
-    await clock.advance(4_000);
+    speak(line, 500);
+    clock.advance(4_000);
     expect(line.seen.filter((each) => each !== 'outputTranscription')).toEqual([
       ...['setupComplete', 'generationComplete', 'turnComplete', 'inputTranscription'],
       // What was made is not yet played.
@@ -104,25 +104,25 @@ describe('the model of a soak’s call', () => {
     expect(line.handles).toHaveLength(2);
   });
 
-  test('calls a function and answers when its result has come', async () => {
+  test('calls a function and answers when its result has come', () => {
     const { call, clock, dial, speak, greet } = stage('slow-tool-3000');
-    const line = await dial();
-    await greet(line);
-    await speak(line, 500);
+    const line = dial();
+    greet(line);
+    speak(line, 500);
     expect(line.calls).toEqual(['soak_wait']);
     expect(line.soundMs).toBe(1_000);
     call.onToolResponse(line);
-    await clock.advance(3_000);
+    clock.advance(3_000);
     expect(line.soundMs).toBe(3_000);
   });
 
   test.each([
     ['close-1008.before-setup', ['closed 1008']],
     ['close-reset.after-setup', ['setupComplete', 'reset']],
-  ])('strikes %s, once', async (name, seen) => {
+  ])('strikes %s, once', (name, seen) => {
     const { dial } = stage(name);
-    expect((await dial()).seen).toEqual(seen);
-    expect((await dial()).seen).toEqual(['setupComplete']);
+    expect(dial().seen).toEqual(seen);
+    expect(dial().seen).toEqual(['setupComplete']);
   });
 
   test.each([
@@ -133,55 +133,55 @@ describe('the model of a soak’s call', () => {
     'close-reset.tool-runs',
     'close-1011.after-tool-response',
     'goaway-5s-drop.mid-speech',
-  ])('strikes %s where it says', async (name) => {
+  ])('strikes %s where it says', (name) => {
     const { call, clock, dial, speak, greet } = stage(name);
-    const line = await dial();
-    await greet(line);
-    await speak(line, 500);
+    const line = dial();
+    greet(line);
+    speak(line, 500);
     if (name.includes('after-tool')) call.onToolResponse(line);
-    await clock.advance(8_000);
+    clock.advance(8_000);
     expect(call.hasStruck).toBe(true);
     expect(line.isOpen).toBe(false);
-    const again = await dial('soak-0-1');
+    const again = dial('soak-0-1');
     call.onText(again, 'Are you there?');
-    await clock.advance(4_000);
+    clock.advance(4_000);
     expect(again.soundMs).toBeGreaterThan(0);
   });
 
-  test('dies twice, is mute behind a death, and refuses what it gave before', async () => {
+  test('dies twice, is mute behind a death, and refuses what it gave before', () => {
     for (const name of [
       'two-deaths.mid-speech',
       'mute-after-resume.mid-speech',
       'refused-resume-1007.mid-speech',
     ]) {
       const { call, clock, dial, speak, greet } = stage(name);
-      const line = await dial();
-      await greet(line);
-      await speak(line, 500);
-      await clock.advance(3_000);
+      const line = dial();
+      greet(line);
+      speak(line, 500);
+      clock.advance(3_000);
       expect(line.isOpen).toBe(false);
-      const second = await dial(line.handles.at(-1));
+      const second = dial(line.handles.at(-1));
       call.onText(second, 'Are you there?');
-      await clock.advance(3_000);
+      clock.advance(3_000);
       expect(second.seen.at(-1)).toMatch(/^closed 10(07|11)$|^setupComplete$/);
       expect(second.soundMs).toBeLessThan(1_000);
-      const third = await dial();
+      const third = dial();
       call.onText(third, 'Are you there?');
-      await clock.advance(3_000);
+      clock.advance(3_000);
       expect(third.soundMs).toBe(2_000);
     }
   });
 
-  test('is mute until it is nudged, or to the end of the connection', async () => {
+  test('is mute until it is nudged, or to the end of the connection', () => {
     for (const name of ['mute.nudged', 'mute.caller']) {
       const { call, clock, dial, speak, greet } = stage(name);
-      const line = await dial();
-      await greet(line);
-      await speak(line, 500);
-      await clock.advance(3_000);
+      const line = dial();
+      greet(line);
+      speak(line, 500);
+      clock.advance(3_000);
       expect(line.soundMs).toBe(1_000);
       call.onText(line, 'Are you there?');
-      await clock.advance(3_000);
+      clock.advance(3_000);
       expect(line.soundMs).toBe(name === 'mute.nudged' ? 3_000 : 1_000);
     }
   });
