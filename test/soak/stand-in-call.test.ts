@@ -90,16 +90,17 @@ describe('the model of a soak’s call', () => {
     speak(line, 500);
     clock.advance(4_000);
     expect(line.seen.filter((each) => each !== 'outputTranscription')).toEqual([
-      ...['setupComplete', 'generationComplete', 'turnComplete', 'inputTranscription'],
+      'setupComplete',
+      'generationComplete',
+      'turnComplete',
+      'inputTranscription',
       // What was made is not yet played.
-      ...[
-        'generationComplete',
-        'interrupted',
-        'turnComplete',
-        'inputTranscription',
-        'generationComplete',
-        'turnComplete',
-      ],
+      'generationComplete',
+      'interrupted',
+      'turnComplete',
+      'inputTranscription',
+      'generationComplete',
+      'turnComplete',
     ]);
     expect(line.handles).toHaveLength(2);
   });
