@@ -82,11 +82,11 @@ describe('the options of a soak', () => {
     const names = (only: string): string[] =>
       eventsOf({ ...readSoakOptions({}), only }).map(({ name, afterCalls }) => `${name} ${afterCalls}`);
     expect(names('')).toEqual([
-      'store-locked 24',
-      'sigterm 60',
-      'store-full 90',
+      'store-locked 16',
+      'store-full 40',
+      'sigterm 80',
       'sigkill 120',
-      'store-locked-again 160',
+      'store-locked-again 170',
     ]);
     expect(names('mute, sigkill')).toEqual(['sigkill 120']);
     expect(names('mute')).toEqual([]);

@@ -30,8 +30,8 @@ export interface CallAccounts {
 
 /** The phone cannot speak `<Say>`: its caller hears silence for about as long as the words take. */
 const SAY_MS_PER_CHAR = 65;
-/** A phone that was later than this has measured itself. */
-const LATE_MAX_MS = 500;
+/** A setup that is refused by a code for what is wrong with it is not asked for again: the caller hears an apology. */
+const REFUSALS: ReadonlySet<unknown> = new Set([1007, 1008]);
 
 export function lineSoundsOf(record: PhoneRecord): LineSounds | undefined {
   const [first] = record.streams;
@@ -69,18 +69,22 @@ export function timelineOf(record: PhoneRecord): string[] {
 }
 
 /** Of the line alone; `endReason` is the server's word, where it has one. */
-export function lineProblems({ plan, record, ...outcome }: CallOutcome, endReason: string): Problem[] {
+export function lineProblems(
+  { plan, record, ...outcome }: CallOutcome,
+  endReason: string,
+  lateWithin?: (fromMs: number, toMs: number) => number,
+): Problem[] {
   const call = plan.number;
   const problems: Problem[] = [];
   const sounds = lineSoundsOf(record);
-  for (const { fromMs, toMs, owed } of sounds === undefined ? [] : unexplainedSilences(sounds)) {
+  for (const { fromMs, toMs, owed } of sounds === undefined ? [] : unexplainedSilences(sounds, lateWithin)) {
     const what = `silent for ${seconds(toMs - fromMs)} from ${seconds(fromMs)} on, after ${owed}`;
     problems.push({ kind: 'silence', call, what });
   }
   if (outcome.failure !== undefined)
     problems.push({ kind: 'end', call, what: `the phone: ${outcome.failure}` });
   else if (outcome.gaveUp) problems.push({ kind: 'end', call, what: 'the caller gave up, unanswered' });
-  else if (outcome.wasCut) {
+  else if (outcome.wasCut && !isRefusedAtFirst(plan)) {
     const when = `at ${seconds(record.durationMs)}, before its end`;
     problems.push({
       kind: 'end',
@@ -92,14 +96,15 @@ export function lineProblems({ plan, record, ...outcome }: CallOutcome, endReaso
   for (const { verb, text } of record.carrierSpeech) {
     if (verb === 'Say') problems.push({ kind: 'end', call, what: `the carrier had to say: ${text}` });
   }
-  if (record.pacing.latenessMaxMs > LATE_MAX_MS) {
-    problems.push({
-      kind: 'harness',
-      call,
-      what: `the phone was late by ${record.pacing.latenessMaxMs.toFixed(0)} ms`,
-    });
+  if (record.pacing.framesSkipped > 0) {
+    const what = `the phone left ${record.pacing.framesSkipped} frames out, being late`;
+    problems.push({ kind: 'harness', call, what });
   }
   return problems;
+}
+
+function isRefusedAtFirst({ fault: { model } }: CallOutcome['plan']): boolean {
+  return model?.kind === 'death' && model.at === 'before-setup' && REFUSALS.has(model.how);
 }
 
 /** Of its words. A call that nobody ever opened has none. */

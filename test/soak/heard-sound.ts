@@ -50,7 +50,11 @@ function toneShare(samples: Int16Array, hertz: number, energy: number): number {
   const step = 2 * Math.cos((2 * Math.PI * hertz) / RATE_HZ);
   let last = 0;
   let before = 0;
-  for (const sample of samples) [last, before] = [sample + step * last - before, last];
+  for (let at = 0; at < samples.length; at += 1) {
+    const next = samples[at]! + step * last - before;
+    before = last;
+    last = next;
+  }
   return (2 * (last * last + before * before - step * last * before)) / (samples.length * energy);
 }
 

@@ -52,6 +52,12 @@ describe('a silence without an explanation', () => {
     expect(told).toEqual(expected);
   });
 
+  test('is shorter by what the measuring machine was late', () => {
+    const sounds = line({ agent: [whole(3_700, 30_000)] });
+    expect(unexplainedSilences(sounds)).toHaveLength(1);
+    expect(unexplainedSilences(sounds, (fromMs, toMs) => (toMs - fromMs) / 5)).toEqual([]);
+  });
+
   test.each<[string, Partial<LineSounds>]>([
     ['it is the caller’s turn', { agent: [whole(500, 2_000)] }],
     [

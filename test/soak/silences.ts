@@ -8,7 +8,7 @@
  * The debt is paid by an answer that is heard to its end (it is the caller's turn then, however long that is), not by a recorded clip:
  * that explains what follows on it for five seconds. While anybody is heard, the caller included, there is no silence. A silence is
  * a fault where it lasts for over three seconds while something is owed, and goes on for more than five seconds behind
- * the last clip. The end of the call ends it.
+ * the last clip. The end of the call ends it. What the measuring machine itself was late by within a silence is no part of it.
  */
 import type { AgentSpan, Span } from './heard-sound.js';
 
@@ -72,8 +72,11 @@ function owedAt(atMs: number, ended: readonly Sound[]): Owed | undefined {
   return owed;
 }
 
-/** Every silence of the call that nothing explains, in order. */
-export function unexplainedSilences(line: LineSounds): Silence[] {
+/** Every silence of the call that nothing explains, in order; `lateWithin` tells for how long the one who measures stood still. */
+export function unexplainedSilences(
+  line: LineSounds,
+  lateWithin: (fromMs: number, toMs: number) => number = () => 0,
+): Silence[] {
   const sounds = soundsOf(line);
   const ended = sounds.toSorted((a, b) => a.toMs - b.toMs);
   return gapsBetween(sounds, line).flatMap(({ fromMs, toMs }) => {
@@ -82,6 +85,6 @@ export function unexplainedSilences(line: LineSounds): Silence[] {
     const clipEndMs =
       ended.findLast(({ by, toMs: end }) => by === 'clip' && end <= fromMs)?.toMs ?? -Infinity;
     const patienceMs = Math.max(fromMs + SILENCE_MAX_MS, clipEndMs + EXPLAINED_FOR_MS);
-    return toMs > patienceMs ? [{ fromMs, toMs, owed }] : [];
+    return toMs - lateWithin(fromMs, toMs) > patienceMs ? [{ fromMs, toMs, owed }] : [];
   });
 }

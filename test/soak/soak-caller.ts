@@ -17,6 +17,7 @@ const VOICE = loadPrompts().apology;
 /** How often the caller listens, and how far back: longer than the pause, so that nothing is missed. */
 const LISTEN_EVERY_MS = 60;
 const LISTEN_BACK_MS = 120;
+const LOOK_EVERY_MS = 40;
 /** An answer is over when it has ended with its closing tone and nothing has followed for so long. */
 const TURN_TAKEN_MS = 400;
 const ASKS_AGAIN_AFTER_MS = 8_000;
@@ -32,6 +33,8 @@ export interface CallOutcome {
   readonly plan: CallPlan;
   readonly callSid: string;
   readonly record: PhoneRecord;
+  /** When the call was answered, on the machine's clock. */
+  readonly answeredAtMs: number;
   /** The caller hung up because nobody answered any more. */
   readonly gaveUp: boolean;
   /** Somebody else ended the call before the caller had come to the end. */
@@ -80,11 +83,13 @@ export class SoakCaller {
     this.#isDone ||= this.#isOver && this.#plan.endsBy === 'agent';
     const wasCut = this.#isOver && !this.#isDone;
     this.phone.hangUp();
+    const answeredAtMs = systemClock.nowMs() - this.phone.elapsedMs;
     await Promise.all([over, listening]);
     return {
       plan: this.#plan,
       callSid: this.phone.callSid,
       record: this.phone.record(),
+      answeredAtMs,
       gaveUp: this.#gaveUp,
       wasCut,
       failure,
@@ -239,7 +244,8 @@ export class SoakCaller {
   /** Whether it came true before the call was over and the time was up. */
   async #until(isTrue: () => boolean, maxMs: number): Promise<boolean> {
     const deadlineMs = systemClock.nowMs() + maxMs;
-    while (!this.#isOver && !isTrue() && systemClock.nowMs() < deadlineMs) await pause(20);
+    while (!this.#isOver && !isTrue() && systemClock.nowMs() < deadlineMs)
+      await pause(Math.min(LOOK_EVERY_MS, Math.max(1, deadlineMs - systemClock.nowMs())));
     return !this.#isOver && isTrue();
   }
 }

@@ -12,13 +12,16 @@ export interface SoakOptions {
 
 const DEFAULTS = { SOAK_SEED: 20_260_101, SOAK_CALLS: 200, SOAK_AT_ONCE: 60 } as const;
 
-/** What happens to the servers and the store in the middle of a soak, and after what share of the calls. */
+/**
+ * What happens to the servers and the store in the middle of a soak, and after what share of the calls; one after the other. A server that
+ * dies while nothing can be stored takes with it what it knows, and no other could go on: the store is well again by then.
+ */
 export const SOAK_EVENTS = [
-  { name: 'store-locked', after: 0.12 },
-  { name: 'sigterm', after: 0.3 },
-  { name: 'store-full', after: 0.45 },
+  { name: 'store-locked', after: 0.08 },
+  { name: 'store-full', after: 0.2 },
+  { name: 'sigterm', after: 0.4 },
   { name: 'sigkill', after: 0.6 },
-  { name: 'store-locked-again', after: 0.8 },
+  { name: 'store-locked-again', after: 0.85 },
 ] as const;
 export type SoakEventName = (typeof SOAK_EVENTS)[number]['name'];
 

@@ -5,13 +5,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { systemClock } from '../../src/clock.js';
 import { RUN_KEPT_AFTER_END_MS } from '../../src/limits.js';
 import { pause } from '../support/wait-until.js';
 import { type Account, lineProblems, type Problem, textProblems, timelineOf } from './call-checks.js';
 import { type CallPlan, planCall } from './call-plan.js';
 import { type Idle, idleGrowth, memoryGrowth } from './growth.js';
+import { hurry, Lateness } from './lateness.js';
 import { type Told, toldByEvents, type WordedEvent } from './same-text.js';
 import { unexpectedLines } from './server-log.js';
 import { type CallOutcome, SoakCaller } from './soak-caller.js';
@@ -29,6 +29,8 @@ const SAMPLE_MS = 1_000;
 const LONG_LOCK_MS = 7_000;
 const SHORT_LOCK_MS = 3_000;
 const FULL_MS = 7_000;
+/** What waited for the store is tried again within this time (STORE_RETRY_MAX_MS). */
+const RECOVERY_MS = 3_000;
 /** What is told last, and what is still being stored, comes within these. */
 const ENDED_MAX_MS = 10_000;
 const TOLD_MAX_MS = 20_000;
@@ -41,10 +43,11 @@ const WARM_UP_NUMBER = 0x00ff_0000;
 
 /** A call that is over, with what was told of it at once; its events are read at the end. */
 interface HeldCall {
-  readonly outcome: CallOutcome;
+  readonly plan: CallPlan;
+  readonly callSid: string;
+  readonly wasOpened: boolean;
   readonly accounts: readonly Account[];
   readonly areWhole: boolean;
-  readonly endReason: string;
 }
 
 export interface SoakReport {
@@ -69,9 +72,9 @@ export class SoakRun {
   readonly #residentMb: number[] = [];
   readonly #cpuMs = new Map<SoakServer, number>();
   #mostAtOnce = 0;
-  readonly #lag = monitorEventLoopDelay({ resolution: 10 });
+  readonly #lateness = new Lateness(systemClock);
   readonly #servers: SoakServer[] = [];
-  readonly #happenings: Promise<void>[] = [];
+  #happening = Promise.resolve();
   #standIn!: StandIn;
   #front!: SoakFront;
   #isSampling = true;
@@ -96,14 +99,14 @@ export class SoakRun {
     const last = this.#servers.at(-1)!;
     const idle = await this.#warmUp(last);
     const cpuBefore = process.cpuUsage();
-    this.#lag.enable();
+    this.#lateness.start();
     const sampling = this.#sample(last);
     const numbers = await this.#placeCalls();
-    await Promise.all(this.#happenings);
+    await this.#happening;
     const isIdle = await this.#becomesIdle(last);
     this.#isSampling = false;
     await sampling;
-    this.#lag.disable();
+    this.#lateness.stop();
     if (!isIdle) this.#problem('growth', `not all is over: ${JSON.stringify(await last.alive())}`);
     for (const what of await this.#idleGrowth(last, idle)) this.#problem('growth', what);
     const grown = memoryGrowth(this.#residentMb);
@@ -152,6 +155,9 @@ export class SoakRun {
       );
     }
     this.#front.target = this.#servers[0]!.url;
+    const pids = [process.pid, ...this.#servers.map((server) => server.process.pid)];
+    if (!pids.map(hurry).every(Boolean))
+      this.#lines.push('no process could be given priority over others here');
   }
 
   #planOf(number: number): CallPlan {
@@ -188,7 +194,7 @@ export class SoakRun {
     for (const [begun, number] of numbers.entries()) {
       while (going.size >= atOnce) await Promise.race(going);
       for (const { name } of events.filter(({ afterCalls }) => afterCalls === begun)) {
-        this.#happenings.push(this.#happens(name));
+        this.#happening = this.#happening.then(() => this.#happens(name)).then(() => pause(RECOVERY_MS));
       }
       const call = this.#call(number, (held) => void holding.push(held));
       going.add(call);
@@ -234,8 +240,12 @@ export class SoakRun {
       watcher.leave();
       if (watcher.isReader) accounts.push({ by: 'a watcher', told: watcher.told });
     }
-    const areWhole = outcome.record.streams.length === 1 && !wasKilled && !server.isGone;
-    this.#held.push({ outcome, accounts, areWhole, endReason });
+    const { plan, callSid, record, answeredAtMs } = outcome;
+    const areWhole = record.streams.length === 1 && !wasKilled && !server.isGone;
+    this.#held.push({ plan, callSid, wasOpened: record.streams.length > 0, accounts, areWhole });
+    const lateWithin = (fromMs: number, toMs: number): number =>
+      this.#lateness.within(answeredAtMs + fromMs, answeredAtMs + toMs);
+    this.#problems.push(...lineProblems(outcome, endReason, lateWithin));
   }
 
   async #happens(name: SoakEventName): Promise<void> {
@@ -303,16 +313,13 @@ export class SoakRun {
   }
 
   async #judgeCalls(reader: SoakServer): Promise<void> {
-    for (const { outcome, accounts, areWhole, endReason } of this.#held) {
-      const { plan, callSid, record } = outcome;
-      this.#problems.push(...lineProblems(outcome, endReason));
+    for (const { plan, callSid, wasOpened, accounts, areWhole } of this.#held) {
       const path = `/apps/${plan.agent}/users/${encodeURIComponent(plan.from)}/sessions/${callSid}`;
       const answer = await reader.get(path);
       const store =
         answer?.status === 200
           ? toldByEvents(answer.body['events'] as WordedEvent[])
           : { status: answer?.status ?? 0 };
-      const wasOpened = record.streams.length > 0;
       this.#problems.push(...textProblems(plan.number, wasOpened, { store, accounts, areWhole }));
     }
     if (this.#standIn.strangers > 0)
@@ -342,7 +349,7 @@ export class SoakRun {
     const struck = [...this.#plans.values()].filter(({ fault }) => fault.model !== undefined);
     const missed = struck.filter(({ number }) => this.#standIn.call(number)?.hasStruck !== true);
     this.#lines.push(
-      `${seconds.toFixed(0)} s, ${this.#mostAtOnce} calls at once at most; servers ${servers.toFixed(2)} cores; harness ${harness.toFixed(2)} cores, its loop late by ${(this.#lag.percentile(99) / 1e6).toFixed(0)} ms (p99) and ${(this.#lag.max / 1e6).toFixed(0)} ms (most)`,
+      `${seconds.toFixed(0)} s, ${this.#mostAtOnce} calls at once at most; servers ${servers.toFixed(2)} cores; harness ${harness.toFixed(2)} cores, its loop late by ${this.#lateness.most.toFixed(0)} ms at most`,
       `${struck.length} faults of the model planned, ${missed.length} of them did not come about: ${missed.map(({ number, fault }) => `${number} ${fault.name}`).join(', ')}`,
       `resident MB of the last server: ${this.#residentMb.filter((_, index) => index % 10 === 0).join(', ')}`,
     );
