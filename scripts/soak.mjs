@@ -11,11 +11,12 @@ const HELP = `npm run soak -- [options]
   --calls N       how many calls (200)
   --at-once N     how many of them at once at most (60)
   --only WORDS    faults and events with one of these words, divided by commas, in their names
-  --only-call N   this call of that seed alone`;
+  --only-call N   this call of that seed alone
+  --logs FOLDER   writes what the servers logged there`;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const options = Object.fromEntries(
-  ['seed', 'calls', 'at-once', 'only', 'only-call'].map((name) => [name, { type: 'string' }]),
+  ['seed', 'calls', 'at-once', 'only', 'only-call', 'logs'].map((name) => [name, { type: 'string' }]),
 );
 
 function main(args) {

@@ -65,7 +65,14 @@ test('of a server’s log only errors that no fault explains are told, once each
 
 describe('the options of a soak', () => {
   test('are read from the environment, and have defaults', () => {
-    const usual = { seed: 20_260_101, calls: 200, atOnce: 60, only: '', onlyCall: undefined };
+    const usual = {
+      seed: 20_260_101,
+      calls: 200,
+      atOnce: 60,
+      only: '',
+      onlyCall: undefined,
+      logs: undefined,
+    };
     expect(readSoakOptions({})).toEqual(usual);
     const given = {
       SOAK_SEED: '7',
@@ -73,8 +80,16 @@ describe('the options of a soak', () => {
       SOAK_AT_ONCE: '5',
       SOAK_ONLY: 'mute',
       SOAK_ONLY_CALL: '3',
+      SOAK_LOGS: 'x',
     };
-    expect(readSoakOptions(given)).toEqual({ seed: 7, calls: 20, atOnce: 5, only: 'mute', onlyCall: 3 });
+    expect(readSoakOptions(given)).toEqual({
+      seed: 7,
+      calls: 20,
+      atOnce: 5,
+      only: 'mute',
+      onlyCall: 3,
+      logs: 'x',
+    });
     expect(() => readSoakOptions({ SOAK_SEED: 'seven' })).toThrow('SOAK_SEED is a whole number');
   });
 

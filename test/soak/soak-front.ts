@@ -39,17 +39,21 @@ export class SoakFront {
   }
 
   async #pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { target } = this;
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const { method = 'GET', headers, url = '/' } = request;
     const type = headers['content-type'];
-    const answer = await fetch(new URL(url, target), {
-      method,
-      redirect: 'manual',
-      ...(type !== undefined && { headers: { 'content-type': type } }),
-      ...(method === 'POST' && { body: Buffer.concat(parts) }),
+    const ask = async (target: string) => ({
+      target,
+      answer: await fetch(new URL(url, target), {
+        method,
+        redirect: 'manual',
+        ...(type !== undefined && { headers: { 'content-type': type } }),
+        ...(method === 'POST' && { body: Buffer.concat(parts) }),
+      }),
     });
+    // A server that is gone before it has answered: the next one is asked, as a balancer does.
+    const { target, answer } = await ask(this.target).catch(() => ask(this.target));
     // Addresses of further documents lead back here; `ws://` ones stay the server's own.
     const body = (await answer.text()).replaceAll(target, this.url);
     response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' });

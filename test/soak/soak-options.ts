@@ -8,6 +8,8 @@ export interface SoakOptions {
   readonly only: string;
   /** One call of that draw alone, without what happens to servers and store. */
   readonly onlyCall: number | undefined;
+  /** A folder into which the servers' logs are written. */
+  readonly logs: string | undefined;
 }
 
 const DEFAULTS = { SOAK_SEED: 20_260_101, SOAK_CALLS: 200, SOAK_AT_ONCE: 60 } as const;
@@ -45,6 +47,7 @@ export function readSoakOptions(env: Readonly<Record<string, string | undefined>
     atOnce: Math.max(1, number('SOAK_AT_ONCE')),
     only: env['SOAK_ONLY'] ?? '',
     onlyCall: wholeNumber('SOAK_ONLY_CALL', env['SOAK_ONLY_CALL']),
+    logs: env['SOAK_LOGS'] || undefined,
   };
 }
 

@@ -2,7 +2,7 @@
  * One soak: three servers on one store, a model, a carrier, callers and watchers; what happens to them in the middle; and what is
  * found out about every call when all is over.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/clock.js';
@@ -335,6 +335,10 @@ export class SoakRun {
       const code = await Promise.race([server.process.exit, pause(EXIT_MAX_MS).then(() => 'none')]);
       if (server !== killed && code !== 0)
         this.#problem('growth', `server ${server.name} ended with ${code}`);
+      if (this.#options.logs !== undefined) {
+        mkdirSync(this.#options.logs, { recursive: true });
+        writeFileSync(join(this.#options.logs, `${server.name}.log`), server.process.output);
+      }
       for (const line of unexpectedLines(server.process.output)) {
         this.#problem('log', `server ${server.name} logged: ${line}`);
       }

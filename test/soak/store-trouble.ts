@@ -3,15 +3,15 @@
  * (tmpfs), which only root can mount; without it the servers' largest file is limited instead (`prlimit` of util-linux), which SQLite sees as
  * a disk that fails.
  */
-import { spawnSync } from 'node:child_process';
-import { closeSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'libsql';
+import { fileURLToPath } from 'node:url';
 import { pause } from '../support/wait-until.js';
 
 const DISK_MB = 96;
-const BALLAST_STEP_BYTES = 64 * 1024;
-const LOCK_TRIES_MAX = 200;
+const TROUBLE_MAKER = fileURLToPath(new URL('trouble-maker.mjs', import.meta.url));
 
 export class SoakDisk {
   readonly folder: string;
@@ -38,24 +38,14 @@ export class SoakDisk {
   }
 
   /** Nobody else writes for so long. */
-  async lock(ms: number): Promise<void> {
-    const database = new Database(this.database);
-    try {
-      await begun(database);
-      await pause(ms);
-      database.exec('ROLLBACK');
-    } finally {
-      database.close();
-    }
+  lock(ms: number): Promise<void> {
+    return makeTrouble('lock', this.database, ms);
   }
 
   /** No byte more for so long, for any of the processes. Returns false where that cannot be done here. */
   async fill(ms: number, pids: readonly number[]): Promise<boolean> {
     if (this.isMounted) {
-      const ballast = join(this.folder, 'ballast');
-      fillUp(ballast);
-      await pause(ms);
-      rmSync(ballast);
+      await makeTrouble('fill', join(this.folder, 'ballast'), ms);
       return true;
     }
     const largest = Math.max(sizeOf(this.database), sizeOf(`${this.database}-wal`));
@@ -66,32 +56,12 @@ export class SoakDisk {
   }
 }
 
-/** A busy database is tried again, without keeping this process waiting. */
-async function begun(database: Database.Database): Promise<void> {
-  for (let tries = 0; ; tries += 1) {
-    try {
-      database.exec('BEGIN IMMEDIATE');
-      return;
-    } catch (error) {
-      if (tries === LOCK_TRIES_MAX) throw error;
-      await pause(10);
-    }
-  }
-}
-
-function fillUp(file: string): void {
-  const handle = openSync(file, 'w');
-  try {
-    for (let step = BALLAST_STEP_BYTES; step >= 1;) {
-      try {
-        writeSync(handle, Buffer.alloc(step));
-      } catch {
-        step = Math.floor(step / 16);
-      }
-    }
-  } finally {
-    closeSync(handle);
-  }
+async function makeTrouble(what: 'lock' | 'fill', path: string, ms: number): Promise<void> {
+  const child = spawn(process.execPath, [TROUBLE_MAKER, what, path, String(ms)], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`no trouble could be made (${what}): exit ${code}`);
 }
 
 function sizeOf(file: string): number {
