@@ -67,6 +67,7 @@ export class StandInCall {
   /** The caller's turn that is being answered; -1 is the greeting. */
   #turn = -1;
   #answers = 0;
+  #calls = 0;
   #connections = 0;
   #handles = 0;
   #refusedUpTo = 0;
@@ -238,12 +239,17 @@ export class StandInCall {
   }
 
   #call(session: Session, { name, args }: PlannedTool): void {
-    const id = `call-${this.#plan.number}-${this.#turn}-${this.#connections}`;
     session.waitsForTool = true;
-    session.line.send({ toolCall: { functionCalls: [{ id, name, args }] } });
+    this.#sendCall(session, name, args);
     this.#later(TOOL_UNDER_WAY_MS, () => {
       if (session.waitsForTool) this.#reach('tool-runs', session.line);
     });
+  }
+
+  #sendCall({ line }: Session, name: string, args: PlannedTool['args']): void {
+    this.#calls += 1;
+    const id = `call-${this.#plan.number}-${this.#calls}`;
+    line.send({ toolCall: { functionCalls: [{ id, name, args }] } });
   }
 
   #greet(session: Session): void {
@@ -352,7 +358,7 @@ export class StandInCall {
   #listen(session: Session): void {
     const { endsBy, turns } = this.#plan;
     if (endsBy === 'agent' && this.#turn === turns.length - 1) {
-      session.line.send({ toolCall: { functionCalls: [{ id: 'end', name: 'end_call', args: {} }] } });
+      this.#sendCall(session, 'end_call', {});
       return;
     }
     const waitMs = session.playedUntilMs - this.#clock.nowMs() + LISTENING_AFTER_MS;
