@@ -53,10 +53,10 @@ export class Lateness {
   }
 }
 
-/** Where that is allowed, so for root, a process comes before others. */
-export function hurry(pid: number): boolean {
+/** Where that is allowed, so for root, this process and those that it starts come before others. */
+export function hurry(): boolean {
   try {
-    setPriority(pid, PRIORITY);
+    setPriority(PRIORITY);
     return true;
   } catch {
     return false;

@@ -29,6 +29,7 @@ const SAMPLE_MS = 1_000;
 const LONG_LOCK_MS = 7_000;
 const SHORT_LOCK_MS = 3_000;
 const FULL_MS = 7_000;
+const ANSWERED_MAX_MS = 1_000;
 /** What waited for the store is tried again within this time (STORE_RETRY_MAX_MS). */
 const RECOVERY_MS = 3_000;
 /** What is told last, and what is still being stored, comes within these. */
@@ -134,6 +135,8 @@ export class SoakRun {
 
   async #open(): Promise<void> {
     layOut(this.#root);
+    // The servers have it from here, all their threads.
+    if (!hurry()) this.#lines.push('no priority over other processes could be had here');
     this.#standIn = await StandIn.start({
       planOf: (number) => this.#planOf(number),
       tell: (number, what) => this.#note(number, `model: ${what}`),
@@ -155,9 +158,6 @@ export class SoakRun {
       );
     }
     this.#front.target = this.#servers[0]!.url;
-    const pids = [process.pid, ...this.#servers.map((server) => server.process.pid)];
-    if (!pids.map(hurry).every(Boolean))
-      this.#lines.push('no process could be given priority over others here');
   }
 
   #planOf(number: number): CallPlan {
@@ -275,6 +275,8 @@ export class SoakRun {
   async #moveFrom(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     const at = this.#servers.findIndex(({ url }) => url === this.#front.target);
     this.#front.target = this.#servers[at + 1]!.url;
+    // Who stops a server on purpose lets it answer what it has been asked.
+    if (signal === 'SIGTERM') await pause(ANSWERED_MAX_MS);
     this.#servers[at]!.process.signal(signal);
     if (signal === 'SIGKILL') await this.#servers[at]!.process.exit;
   }
