@@ -96,10 +96,6 @@ export function lineProblems(
   for (const { verb, text } of record.carrierSpeech) {
     if (verb === 'Say') problems.push({ kind: 'end', call, what: `the carrier had to say: ${text}` });
   }
-  if (record.pacing.framesSkipped > 0) {
-    const what = `the phone left ${record.pacing.framesSkipped} frames out, being late`;
-    problems.push({ kind: 'harness', call, what });
-  }
   return problems;
 }
 

@@ -2,14 +2,11 @@
  * How late the soak's own event loop was, and when. Callers, carrier and model live in it, so that while it stands still nobody can hear, speak
  * or answer: a silence is as much shorter for the server as it was late in it.
  */
-import { setPriority } from 'node:os';
 import { type Clock, type Timer } from '../../src/clock.js';
 
 const STEP_MS = 20;
 /** Less is Node's own rounding. */
 const LATE_MIN_MS = 10;
-/** Above other processes of the machine, which a soak should not measure. */
-const PRIORITY = -10;
 
 interface Late {
   readonly atMs: number;
@@ -50,15 +47,5 @@ export class Lateness {
       if (shared > 0) sumMs += shared;
     }
     return sumMs;
-  }
-}
-
-/** Where that is allowed, so for root, this process and those that it starts come before others. */
-export function hurry(): boolean {
-  try {
-    setPriority(PRIORITY);
-    return true;
-  } catch {
-    return false;
   }
 }

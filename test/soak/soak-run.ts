@@ -11,7 +11,7 @@ import { pause } from '../support/wait-until.js';
 import { type Account, lineProblems, type Problem, textProblems, timelineOf } from './call-checks.js';
 import { type CallPlan, planCall } from './call-plan.js';
 import { type Idle, idleGrowth, memoryGrowth } from './growth.js';
-import { hurry, Lateness } from './lateness.js';
+import { Lateness } from './lateness.js';
 import { type Told, toldByEvents, type WordedEvent } from './same-text.js';
 import { unexpectedLines } from './server-log.js';
 import { type CallOutcome, SoakCaller } from './soak-caller.js';
@@ -73,6 +73,7 @@ export class SoakRun {
   readonly #residentMb: number[] = [];
   readonly #cpuMs = new Map<SoakServer, number>();
   #mostAtOnce = 0;
+  #latePhones = 0;
   readonly #lateness = new Lateness(systemClock);
   readonly #servers: SoakServer[] = [];
   #happening = Promise.resolve();
@@ -135,8 +136,6 @@ export class SoakRun {
 
   async #open(): Promise<void> {
     layOut(this.#root);
-    // The servers have it from here, all their threads.
-    if (!hurry()) this.#lines.push('no priority over other processes could be had here');
     this.#standIn = await StandIn.start({
       planOf: (number) => this.#planOf(number),
       tell: (number, what) => this.#note(number, `model: ${what}`),
@@ -246,6 +245,7 @@ export class SoakRun {
     const lateWithin = (fromMs: number, toMs: number): number =>
       this.#lateness.within(answeredAtMs + fromMs, answeredAtMs + toMs);
     this.#problems.push(...lineProblems(outcome, endReason, lateWithin));
+    if (record.pacing.framesSkipped > 0) this.#latePhones += 1;
   }
 
   async #happens(name: SoakEventName): Promise<void> {
@@ -323,6 +323,10 @@ export class SoakRun {
           ? toldByEvents(answer.body['events'] as WordedEvent[])
           : { status: answer?.status ?? 0 };
       this.#problems.push(...textProblems(plan.number, wasOpened, { store, accounts, areWhole }));
+    }
+    if (this.#latePhones > 0) {
+      const what = `${this.#latePhones} phones were so late that they left frames out: the machine was too busy to trust what else is told here`;
+      this.#problem('harness', what);
     }
     if (this.#standIn.strangers > 0)
       this.#problem('harness', `${this.#standIn.strangers} connections of no call`);
