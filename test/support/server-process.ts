@@ -11,9 +11,10 @@ export class ServerProcess {
   readonly #child: ChildProcess;
   #output = '';
 
-  constructor(settings: Readonly<Record<string, string>>) {
+  /** `root` is where the package lies. */
+  constructor(settings: Readonly<Record<string, string>>, root = ROOT) {
     const env = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...settings };
-    this.#child = spawn(process.execPath, ['dist/main.js'], { cwd: ROOT, env });
+    this.#child = spawn(process.execPath, ['dist/main.js'], { cwd: root, env });
     this.#child.stdout?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
     this.#child.stderr?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
     this.exit = new Promise((resolve) => {
@@ -25,6 +26,10 @@ export class ServerProcess {
     const find = (): string | undefined => /answers at (http:\/\/\S+)\/twilio\/voice/.exec(this.#output)?.[1];
     await waitUntil(`an address; ${this.#output}`, () => find() !== undefined);
     return find()!;
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
   }
 
   get output(): string {

@@ -75,22 +75,22 @@ describe('the closing line of .ci/run', { timeout: 120_000 }, () => {
     return { status: ran.status, last: ran.stdout.trimEnd().split('\n').at(-1) };
   }
 
-  test('sums the tests of the README command and of three checks', () => {
-    expect(run({ REPORT: report(5, 0) })).toEqual({ status: 0, last: '20 passed, 0 failed' });
+  test('sums the tests of the README command, of the soak and of three checks', () => {
+    expect(run({ REPORT: report(5, 0) })).toEqual({ status: 0, last: '25 passed, 0 failed' });
     expect(existsSync(join(root, '.ci-work'))).toBe(false);
   });
 
   test.each([
-    ['failed tests', { REPORT: report(5, 1), TEST_CODE: '1' }, '20 passed, 4 failed'],
-    ['test files that did not load', { REPORT: report(5, 0, 2), TEST_CODE: '1' }, '20 passed, 8 failed'],
-    ['a failed step before the tests', { REPORT: report(5, 0), CHECK_CODE: '2' }, '5 passed, 3 failed'],
-    ['a failure outside the tests', { REPORT: report(5, 0), TEST_CODE: '1' }, '20 passed, 4 failed'],
-    ['a run that never ends', { REPORT: report(5, 0), HANG: '1', RUN_LIMIT_S: '1' }, '5 passed, 3 failed'],
-    ['a failed install', { REPORT: report(5, 0), CI_CODE: '1' }, '15 passed, 1 failed'],
-    ['a Node that cannot be installed', { REPORT: report(5, 0), INSTALL_CODE: '1' }, '5 passed, 3 failed'],
-    ['runs without a test', { REPORT: report(0, 0) }, '0 passed, 4 failed'],
-    ['runs without a report', { REPORT: '' }, '0 passed, 4 failed'],
-    ['a broken report', { REPORT: '{' }, '0 passed, 4 failed'],
+    ['failed tests', { REPORT: report(5, 1), TEST_CODE: '1' }, '25 passed, 5 failed'],
+    ['test files that did not load', { REPORT: report(5, 0, 2), TEST_CODE: '1' }, '25 passed, 10 failed'],
+    ['a failed step before the tests', { REPORT: report(5, 0), CHECK_CODE: '2' }, '10 passed, 3 failed'],
+    ['a failure outside the tests', { REPORT: report(5, 0), TEST_CODE: '1' }, '25 passed, 5 failed'],
+    ['a run that never ends', { REPORT: report(5, 0), HANG: '1', RUN_LIMIT_S: '1' }, '10 passed, 3 failed'],
+    ['a failed install', { REPORT: report(5, 0), CI_CODE: '1' }, '20 passed, 1 failed'],
+    ['a Node that cannot be installed', { REPORT: report(5, 0), INSTALL_CODE: '1' }, '10 passed, 3 failed'],
+    ['runs without a test', { REPORT: report(0, 0) }, '0 passed, 5 failed'],
+    ['runs without a report', { REPORT: '' }, '0 passed, 5 failed'],
+    ['a broken report', { REPORT: '{' }, '0 passed, 5 failed'],
   ])('counts %s, and fails', (_, variables, last) => {
     expect(run(variables)).toEqual({ status: 1, last });
   });

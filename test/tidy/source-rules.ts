@@ -98,7 +98,7 @@ export function environmentBreaches(files: readonly ProjectFile[]): string[] {
 export function exportBreaches(files: readonly ProjectFile[]): string[] {
   return files.filter(isCode).flatMap((file) => {
     const visits = visitSyntax(file);
-    const mayDefault = /(^|\/)agents\//.test(file.path) || file.path === 'vitest.config.ts';
+    const mayDefault = /(^|\/)agents\//.test(file.path) || /^vitest(\.soak)?\.config\.ts$/.test(file.path);
     const defaults = visits.filter(({ node }) => {
       const named = node.type === 'ExportSpecifier' && nameOf(node['exported']) === 'default';
       return !mayDefault && (named || node.type === 'ExportDefaultDeclaration');
