@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { defineAgent, defineTool } from '../../src/index.js';
 import { END_REASONS } from '../../src/call/end-reason.js';
 import type { Event } from '../../src/event/event.js';
 import { PROMPT_TEXTS } from '../../src/call/prompts.js';
@@ -40,6 +41,8 @@ const STEPS = [
   'callerIsSilent',
   'callerPresses',
   'unknownTool',
+  'lookUp',
+  'found',
   'modelStopsReading',
   'modelReads',
   'marksAreLost',
@@ -99,6 +102,31 @@ const script = fc.record({
 
 type Script = typeof script extends fc.Arbitrary<infer T> ? T : never;
 
+/** A tool that takes as long as the script says: the oldest look-up is answered with the next `found`. */
+class Lookups {
+  readonly #open: ((value: unknown) => void)[] = [];
+  #found = 0;
+  readonly agent = defineAgent({
+    name: 'support',
+    instruction: 'Be brief.',
+    greeting: 'Hello, how can I help?',
+    tools: [
+      defineTool({
+        name: 'look',
+        description: 'Looks.',
+        execute: () => new Promise((resolve) => void this.#open.push(resolve)),
+      }),
+    ],
+  });
+
+  found(): void {
+    const answer = this.#open.shift();
+    if (answer === undefined) return;
+    this.#found += 1;
+    answer({ message: `Found ${this.#found}.` });
+  }
+}
+
 /** One call that is put through a script, and what was said in it. */
 class RandomCall {
   readonly rig: CallRig;
@@ -110,14 +138,16 @@ class RandomCall {
   /** All the model's words, and where in them each fragment began. */
   spoken = '';
   readonly fragmentStarts = new Set<number>();
+  readonly #lookUps: Lookups;
   #stream: FakeStream;
   #words = 0;
   #tools = 0;
   #goAways = 0;
 
-  private constructor(rig: CallRig, models: RandomModels) {
+  private constructor(rig: CallRig, models: RandomModels, lookUps: Lookups) {
     this.rig = rig;
     this.models = models;
+    this.#lookUps = lookUps;
     const { callSid, answer } = rig.ring();
     this.callSid = callSid;
     models.heard = () => heardOf(this);
@@ -129,9 +159,11 @@ class RandomCall {
     const others = isCrowded ? PREWARMS_MAX : 0;
     const clock = new VirtualClock(1_000_000);
     const models = new RandomModels({ clock, plans: plansOf(options), others });
+    const lookUps = new Lookups();
     let call: RandomCall | undefined;
     const rig = new CallRig({
       clock,
+      agent: lookUps.agent,
       hangUp,
       deps: {
         greetingProtectionMs,
@@ -148,7 +180,7 @@ class RandomCall {
     });
     for (let count = 0; count < others; count += 1) rig.ring();
     await rig.settle();
-    call = new RandomCall(rig, models);
+    call = new RandomCall(rig, models, lookUps);
     await rig.settle();
     return call;
   }
@@ -163,6 +195,8 @@ class RandomCall {
     const stream = this.#stream.closed ? undefined : this.#stream;
     if (next === 'callerSpeaks' && stream !== undefined) await this.rig.speak(stream, 200);
     if (next === 'callerIsSilent' && stream !== undefined) await this.rig.frames(stream, 100);
+    if (next === 'found') this.#lookUps.found();
+    if (next === 'found' || next === 'lookUp') await this.rig.turns();
     await this.rig.settle();
   }
 
@@ -250,6 +284,8 @@ class RandomCall {
         return listener.onInputTranscription('word ');
       case 'unknownTool':
         return listener.onToolCall([{ id: `t${(this.#tools += 1)}`, name: 'nope', args: {} }]);
+      case 'lookUp':
+        return model.looksUp();
       case 'endCall':
         return listener.onToolCall(END_CALL);
       case 'modelStopsReading':
@@ -320,6 +356,8 @@ function expectAtRest({ rig, models, callSid }: RandomCall, calls: number): void
   expect(rig.clock.pendingTimers).toBe(0);
   expect(models.isAtRest).toBe(true);
   expect(models.broken).toEqual([]);
+  const results = models.told(/Found \d+/g);
+  expect(results, 'a result is told once').toHaveLength(new Set(results).size);
   expect(rig.streams.every((stream) => stream.closed)).toBe(true);
   const reasons = rig.seen('onCallEnded').map(([, reason]) => reason);
   expect(reasons).toHaveLength(calls);
@@ -358,6 +396,7 @@ describe('four hundred calls in which anything may happen', () => {
     const rejections: unknown[] = [];
     let again = 0;
     let resumed = 0;
+    let toldLater = 0;
     const noteRejection = (cause: unknown): void => void rejections.push(cause);
     process.on('unhandledRejection', noteRejection);
     const property = fc.asyncProperty(script, async (options) => {
@@ -372,6 +411,7 @@ describe('four hundred calls in which anything may happen', () => {
       expectOnlyHeard(call);
       again += Math.max(0, call.models.connections - 1);
       resumed += call.models.resumed;
+      toldLater += call.models.told(/Your tool look, which was asked for before/g).length;
       await call.drained;
       // Node reports rejections once the promises of a turn are through.
       await new Promise((resolve) => setImmediate(resolve));
@@ -381,6 +421,7 @@ describe('four hundred calls in which anything may happen', () => {
       await fc.assert(property, fuzzed(400));
       expect(again).toBeGreaterThan(fuzzedAtLeast(200));
       expect(resumed).toBeGreaterThan(fuzzedAtLeast(50));
+      expect(toldLater).toBeGreaterThan(fuzzedAtLeast(10));
     } finally {
       process.off('unhandledRejection', noteRejection);
     }

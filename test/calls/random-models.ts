@@ -5,6 +5,7 @@
 import { AppError } from '../../src/errors.js';
 import type {
   ConnectLive,
+  FunctionResponse,
   LiveConnection,
   LiveListener,
   LiveSetup,
@@ -28,12 +29,16 @@ export interface ConnectionPlan {
 
 const GREETING = 'The call has begun.';
 const BACK = 'Your connection to the caller was lost for a moment and is back.';
+/** A tool that takes its time. */
+const LOOK = 'look';
 const GREETINGS_MAX = 2;
 
 /** A model that takes its time to close, and may die by itself. */
 export class RandomModel extends FakeModel {
   readonly #models: RandomModels;
   readonly #plan: ConnectionPlan;
+  readonly #lookUps = new Set<string>();
+  #lookUpCount = 0;
   #isOver = false;
 
   constructor(models: RandomModels, plan: ConnectionPlan, setup: LiveSetup, listener: LiveListener) {
@@ -50,6 +55,22 @@ export class RandomModel extends FakeModel {
       models.rule(models.heard().length === 0, 'greeted, though the agent was heard');
     models.rule(this.#asked(GREETING) <= GREETINGS_MAX, 'asked for the greeting once too often');
     models.rule(this.#asked(BACK) <= 1, 'told twice that it was away');
+  }
+
+  override sendToolResponse(responses: readonly FunctionResponse[]): void {
+    super.sendToolResponse(responses);
+    for (const { id, name } of responses)
+      this.#models.rule(
+        name !== LOOK || this.#lookUps.delete(id),
+        `answered, though not asked, or twice: ${id}`,
+      );
+  }
+
+  /** Ids are those of one connection: the next gives them out again. */
+  looksUp(): void {
+    const id = `l${(this.#lookUpCount += 1)}`;
+    this.#lookUps.add(id);
+    this.listener.onToolCall([{ id, name: LOOK, args: {} }]);
   }
 
   override close(): void {
@@ -124,6 +145,15 @@ export class RandomModels {
 
   get isAtRest(): boolean {
     return this.#connecting === 0 && this.all.every((model) => model.closed);
+  }
+
+  /** What the models were told, in texts and results, that matches `what`; each once for each time. */
+  told(what: RegExp): string[] {
+    const all = this.#own.flatMap(({ texts, responses }) => [
+      ...texts,
+      ...responses.map((one) => JSON.stringify(one)),
+    ]);
+    return all.flatMap((one) => one.match(what) ?? []);
   }
 
   readonly connect: ConnectLive = (setup, listener, signal, { clock }) => {
