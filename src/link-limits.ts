@@ -46,9 +46,11 @@ export const RETURN_PAUSE_MS = 600;
  * about to answer it by itself, and would be cut off by being asked. */
 export const RETURN_ANSWER_MS = 2_000;
 
-/** A caller who waits for an answer hears the hold clip after so much silence; the half second of a tick comes on top. */
-export const ANSWER_HOLD_MS = 2_200;
+/** A caller who waits for an answer hears the hold clip after so much silence: later than nearly all answers come. */
+export const ANSWER_HOLD_MS = 2_400;
 export const ANSWER_HOLD_AGAIN_MS = 5_000;
+/** How often is looked while somebody waits. */
+export const WAIT_LOOK_MS = 100;
 /** While a function is being carried out, which may take its time. */
 export const TOOL_HOLD_AGAIN_MS = 8_000;
 /** A model that has not answered by then is asked once more: slower than all but the slowest answers that were seen. */

@@ -88,7 +88,7 @@ export class AnswerWatch {
     this.#forget();
   }
 
-  /** Twice a second while the model is there. */
+  /** Twice a second while the model is there, and more often while somebody waits. */
   look(now: LineNow): WaitStep | undefined {
     this.#listen(now);
     if (!now.isSilent) return undefined;
@@ -141,6 +141,8 @@ export class AnswerWatch {
       return;
     }
     this.#stretchMs += Math.min(newMs, nowMs - heardAtMs);
+    // Who speaks again waits anew.
+    this.#heldTimes = 0;
     if (this.#stretchMs < VOICED_MIN_MS) return;
     this.#dueSinceMs ??= nowMs;
     if (this.#stretchMs >= VOICED_HOLD_MIN_MS) this.#isSure = true;

@@ -39,7 +39,7 @@ export interface CallSetUp {
   readonly deps: CallDeps;
 }
 
-export type CallTimerName = CallTimer | 'tick';
+export type CallTimerName = CallTimer | 'tick' | 'wait';
 
 /** The call, as its parts see it. */
 export interface CallHost {

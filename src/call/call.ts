@@ -9,6 +9,7 @@ import { errorText } from '../errors.js';
 import type { RunEvents } from '../event/run-events.js';
 import type { CallSid } from '../ids.js';
 import { MAILBOX_MAX, TICK_MS } from '../limits.js';
+import { WAIT_LOOK_MS } from '../link-limits.js';
 import type { LiveConnection } from '../model/live-connection.js';
 import type {
   AcceptedStream,
@@ -370,16 +371,26 @@ export class Call {
 
   #onTimer(name: CallTimerName): void {
     this.guard(() => {
+      if (name === 'wait') return this.#lookAfterCaller();
       if (name !== 'tick') return this.post({ type: 'timer', timer: name });
       this.#timers.arm('tick', TICK_MS);
       this.#conversation.onTick();
       if (this.#state.name !== 'live') return;
       this.#functionCalls.tellUpdate();
-      const step = this.#conversation.waits.step(this.#functionCalls.isCarryingOut);
-      if (step !== undefined) this.#effects.onWait(step);
+      this.#lookAfterCaller();
       this.#link.onTick();
       if (this.#costs.isDue) this.post({ type: 'costLimit' });
     });
+  }
+
+  /** Whoever waits is not left in silence. */
+  #lookAfterCaller(): void {
+    if (!this.isLive) return;
+    const { waits } = this.#conversation;
+    const isToolOut = this.#functionCalls.isCarryingOut;
+    const step = waits.step(isToolOut);
+    if (step !== undefined) this.#effects.onWait(step);
+    if (waits.isPressing(isToolOut)) this.#timers.arm('wait', WAIT_LOOK_MS);
   }
 
   // --- Line and model ----------------------------------------------------------------------------------------------

@@ -40,6 +40,11 @@ export class WaitingCaller {
     return this.#watch.isDue || this.#return.isOpen;
   }
 
+  /** It has to be looked often: an answer is due, or a function is being carried out (`isToolOut`). */
+  isPressing(isToolOut: boolean): boolean {
+    return this.#options.isConnected() && (isToolOut || this.#watch.isDue);
+  }
+
   /** The caller hears something now, and not only hush. */
   get hears(): boolean {
     const { playout, clips, agent } = this.#options;
