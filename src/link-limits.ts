@@ -8,6 +8,8 @@ import { FAREWELL_START_MAX_MS, TICK_MS, UTTERANCES_MAX } from './limits.js';
 /** Pauses in front of the tries of one outage: the first is at once, the last leaves the backend a while. A resumed session is
  * refused with 1011 while its former socket is open, so that the second is soon (github.com/aicc2025/sip-to-ai/pull/14). */
 export const RECONNECT_DELAYS_MS: readonly number[] = [0, 500, 1_000, 2_000, 4_000];
+/** Tries for a call's first connection, after the same pauses; a caller who has not been spoken to is not kept longer. */
+export const FIRST_TRIES_MAX = 3;
 /** An outage that lasts longer is given up: nobody holds the line for a machine much longer than this. */
 export const RECONNECT_MAX_MS = 15_000;
 /** A handle that was refused so often in one outage is given up for a fresh session. */

@@ -265,6 +265,11 @@ export class AgentLeg {
     this.#closeHeard();
   }
 
+  /** `utterance` is of a message that can be heard. */
+  isAudibleIn(utterance: Utterance): boolean {
+    return this.#messages.some((message) => message.isAudible && message.has(utterance));
+  }
+
   /** What is being played can be heard: it is not all hush. */
   get isAudible(): boolean {
     return !this.#messages.every((message) => message.isHeard || !message.isAudible);

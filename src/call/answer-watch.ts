@@ -37,7 +37,9 @@ export interface LineNow {
 export type WaitStep = 'hold' | 'nudge' | 'reconnect' | 'giveUp';
 
 export class AnswerWatch {
-  /** Since when an answer is due; undefined while nobody waits for one. */
+  /** Since when the caller waits, whatever was asked of the model meanwhile; undefined while nobody does. */
+  #waitsSinceMs: number | undefined;
+  /** Since when the model owes an answer: it was asked last then. */
   #dueSinceMs: number | undefined;
   /** It is surely a person who waits, not only sound. */
   #isSure = false;
@@ -56,9 +58,9 @@ export class AnswerWatch {
 
   /** Text was sent that the model has to answer, a result was given, or it was interrupted. */
   onDue(nowMs: number): void {
+    this.#waitsSinceMs ??= nowMs;
     this.#dueSinceMs = nowMs;
     this.#isSure = true;
-    this.#heldTimes = 0;
     this.#isTurnEmpty = false;
   }
 
@@ -76,6 +78,7 @@ export class AnswerWatch {
 
   /** Nobody waits for the model any more; also when it is away, for then it is asked when it is back. */
   #forget(): void {
+    this.#waitsSinceMs = undefined;
     this.#dueSinceMs = undefined;
     this.#isSure = false;
     this.#nudgedAtMs = undefined;
@@ -95,11 +98,10 @@ export class AnswerWatch {
     if (now.isToolOut) return this.#waitForTool(now);
     if (this.#dueSinceMs === undefined && now.isHalfSaid) this.onDue(now.heardAtMs);
     if (this.#dueSinceMs === undefined) return undefined;
-    const waitsSinceMs = Math.max(this.#dueSinceMs, now.voicedAtMs);
-    const waitMs = now.nowMs - waitsSinceMs;
-    const step = this.#stepFor(now.nowMs, waitMs);
+    const step = this.#stepFor(now.nowMs, now.nowMs - Math.max(this.#dueSinceMs, now.voicedAtMs));
     if (step !== undefined) return step;
-    const silentMs = now.nowMs - Math.max(waitsSinceMs, now.heardAtMs);
+    const silentSinceMs = Math.max(this.#waitsSinceMs ?? this.#dueSinceMs, now.voicedAtMs, now.heardAtMs);
+    const silentMs = now.nowMs - silentSinceMs;
     return this.#isSure ? this.#holdAfter(silentMs, ANSWER_HOLD_AGAIN_MS) : undefined;
   }
 
@@ -144,6 +146,7 @@ export class AnswerWatch {
     // Who speaks again waits anew.
     this.#heldTimes = 0;
     if (this.#stretchMs < VOICED_MIN_MS) return;
+    this.#waitsSinceMs ??= nowMs;
     this.#dueSinceMs ??= nowMs;
     if (this.#stretchMs >= VOICED_HOLD_MIN_MS) this.#isSure = true;
   }

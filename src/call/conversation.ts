@@ -476,8 +476,8 @@ export class Conversation {
       },
       onUnderrun: () => observer.onUnderrun(),
       onUtteranceHeard: (utterance: Utterance) => {
-        this.waits.onHeard();
-        this.#clips.onUtteranceHeard(utterance);
+        const isClip = this.#clips.onUtteranceHeard(utterance);
+        if (isClip || this.#agent.isAudibleIn(utterance)) this.waits.onHeard();
         this.#agent.onUtteranceHeard();
       },
       onDrained: () => {

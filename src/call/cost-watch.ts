@@ -33,7 +33,8 @@ export class CostWatch {
 
   /** Each item of the run. */
   hear(item: RunItem): void {
-    if (item.type === 'opened') this.onAsked();
+    // A clip of ours neither asks nor answers.
+    if (item.type === 'opened' && (item.role === 'user' || item.turn !== undefined)) this.onAsked();
     if (item.type === 'opened' && item.turn !== undefined) {
       this.#turns += 1;
       this.#open.add(item.msg);

@@ -12,6 +12,7 @@ import type { CallSid } from '../ids.js';
 import {
   CONNECTION_AGE_GRACE_MS,
   CONNECTION_AGE_MAX_MS,
+  FIRST_TRIES_MAX,
   FORMER_CLOSE_MAX_MS,
   GO_AWAY_MARGIN_MS,
   GO_AWAY_UNTOLD_MS,
@@ -63,6 +64,8 @@ export interface ModelConnect {
 
 /** From the end of one connection to the beginning of the next. */
 interface Outage {
+  /** There has been no connection yet. */
+  readonly isFirst: boolean;
   readonly reason: ReconnectReason;
   readonly sinceMs: number;
   /** Given up at this time. */
@@ -108,26 +111,19 @@ export class ModelLink {
 
   /** The call wants another connection in the place of the one that is gone. */
   reconnect(): void {
-    const { clock, log, callSid } = this.#options;
+    const { log, callSid } = this.#options;
     if (this.#model !== undefined || this.#outage !== undefined) return;
     if (this.#resumption.isHopeless) {
       log.error({ callSid }, 'the model’s connections die as soon as they are there: it is given up');
-      return this.#giveUp(this.#goneFor);
+      return this.#giveUp({ isFirst: false, reason: this.#goneFor });
     }
-    const reason = this.#goneFor;
     // What died quickly is not asked again at once.
-    const tries = Math.max(0, this.#resumption.quickDeaths - 1);
-    const outage: Outage = {
-      reason,
-      sinceMs: clock.nowMs(),
-      deadline: clock.setTimer(RECONNECT_MAX_MS, () => this.#giveUp(reason)),
-      tries,
-      next: undefined,
-      handle: undefined,
-    };
-    this.#outage = outage;
-    const waitMs = this.#former === undefined ? (RECONNECT_DELAYS_MS[tries] ?? 0) : FORMER_CLOSE_MAX_MS;
-    this.#tryAfter(outage, waitMs);
+    const outage = this.#beginOutage({
+      isFirst: false,
+      tries: Math.max(0, this.#resumption.quickDeaths - 1),
+    });
+    const waitMs = RECONNECT_DELAYS_MS[outage.tries] ?? 0;
+    this.#tryAfter(outage, this.#former === undefined ? waitMs : FORMER_CLOSE_MAX_MS);
   }
 
   /** `timeLeftMs`: 0 where it is not told. */
@@ -170,6 +166,21 @@ export class ModelLink {
     model.close();
   }
 
+  #beginOutage({ isFirst, tries }: Pick<Outage, 'isFirst' | 'tries'>): Outage {
+    const { clock } = this.#options;
+    const outage: Outage = {
+      isFirst,
+      reason: this.#goneFor,
+      sinceMs: clock.nowMs(),
+      deadline: clock.setTimer(RECONNECT_MAX_MS, () => this.#giveUp(outage)),
+      tries,
+      next: undefined,
+      handle: undefined,
+    };
+    this.#outage = outage;
+    return outage;
+  }
+
   // --- Connecting -----------------------------------------------------------------------------------------------
 
   #open(outage: Outage | undefined): void {
@@ -179,7 +190,7 @@ export class ModelLink {
     const handle = outage && this.#resumption.take(position(), this.#options.clock.nowMs());
     if (outage !== undefined) outage.handle = handle;
     const setup = this.#makeSetup(connect, outage, handle);
-    if (setup === undefined) return outage === undefined ? events.onFailed() : this.#giveUp(outage.reason);
+    if (setup === undefined) return outage === undefined ? events.onFailed() : this.#giveUp(outage);
     const connecting = new AbortController();
     this.#connecting = connecting;
     let own: LiveConnection | undefined;
@@ -203,7 +214,9 @@ export class ModelLink {
   ): LiveSetup | undefined {
     try {
       return connect.makeSetup(
-        outage && { resumptionHandle: handle?.handle, since: handle === undefined ? 0 : handle.position },
+        outage?.isFirst === false
+          ? { resumptionHandle: handle?.handle, since: handle === undefined ? 0 : handle.position }
+          : undefined,
       );
     } catch (error) {
       const { log, callSid } = this.#options;
@@ -223,7 +236,8 @@ export class ModelLink {
     this.#leaveTimer = clock.setTimer(CONNECTION_AGE_MAX_MS, () =>
       this.#leaveWithin(CONNECTION_AGE_GRACE_MS, 'age'),
     );
-    if (outage === undefined) log.info({ callSid, model: model.modelName }, 'model connected');
+    if (outage === undefined || outage.isFirst)
+      log.info({ callSid, model: model.modelName }, 'model connected');
     else {
       const outcome = outage.handle === undefined ? 'fresh' : 'resumed';
       const awayMs = Math.round(clock.nowMs() - outage.sinceMs);
@@ -238,19 +252,20 @@ export class ModelLink {
 
   #onRefused(error: unknown): void {
     const { callSid, log, events } = this.#options;
-    const outage = this.#outage;
+    const isRefused = error instanceof AppError && error.code === 'model_setup_refused';
     this.#connecting = undefined;
-    if (outage === undefined) {
-      log.error({ callSid, ...whyOf(error) }, 'the model could not be reached');
+    if (this.#outage === undefined && isRefused) {
+      log.error({ callSid, ...whyOf(error) }, 'the model refuses the setup');
       return events.onFailed();
     }
-    log.warn({ callSid, ...whyOf(error), tries: outage.tries }, 'the model could not be reached again');
-    const isRefused = error instanceof AppError && error.code === 'model_setup_refused';
+    const outage = this.#outage ?? this.#beginOutage({ isFirst: true, tries: 1 });
+    log.warn({ callSid, ...whyOf(error), tries: outage.tries }, 'the model could not be reached');
     if (outage.handle !== undefined) this.#resumption.onRefused(isRefused);
     // A session that cannot be resumed is no sign that a new one will not be taken.
     if (outage.handle !== undefined && isRefused) return this.#tryAfter(outage, 0);
+    const isOver = outage.isFirst && outage.tries >= FIRST_TRIES_MAX;
     const waitMs = RECONNECT_DELAYS_MS[outage.tries];
-    if (waitMs === undefined) return this.#giveUp(outage.reason);
+    if (waitMs === undefined || isOver) return this.#giveUp(outage);
     this.#tryAfter(outage, waitMs);
   }
 
@@ -265,13 +280,13 @@ export class ModelLink {
     else attempt();
   }
 
-  #giveUp(reason: ReconnectReason): void {
+  #giveUp({ isFirst, reason }: Pick<Outage, 'isFirst' | 'reason'>): void {
     const { callSid, log, observer, events } = this.#options;
     this.#connecting?.abort();
     this.#connecting = undefined;
     this.#endOutage();
-    log.error({ callSid, reason }, 'the model is lost: it could not be connected again');
-    observer.onModelReconnect(reason, 'failed');
+    log.error({ callSid, reason }, isFirst ? 'there is no model' : 'the model could not be connected again');
+    if (!isFirst) observer.onModelReconnect(reason, 'failed');
     events.onFailed();
   }
 

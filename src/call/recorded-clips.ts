@@ -55,11 +55,13 @@ export class RecordedClips {
     for (const clip of this.#playing.values()) clip.before ??= msg;
   }
 
-  onUtteranceHeard(utterance: Utterance): void {
+  /** Returns whether it was a clip. */
+  onUtteranceHeard(utterance: Utterance): boolean {
     const clip = this.#playing.get(utterance);
-    if (clip === undefined) return;
+    if (clip === undefined) return false;
     this.#playing.delete(utterance);
     this.show(clip.prompt, clip.before);
+    return true;
   }
 
   /** What was not heard by now never will be. */

@@ -189,7 +189,7 @@ describe('a carrier socket that is lost while the call ends', () => {
   it('in the clip that says that no model could be reached leaves the explanation to /twilio/after', async () => {
     const rig = new CallRig({ modelReadyMs: 'fails', deps: { idleRepromptMs: 0 } });
     const { callSid, stream } = await rig.call();
-    await rig.advance(500);
+    await rig.advance(2_000);
     expect(stream.ear.playedMs).toBeGreaterThan(200);
     stream.lose();
     await rig.advance(100);
