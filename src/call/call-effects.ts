@@ -107,9 +107,16 @@ export class CallEffects {
   /** What is being said is heard out first; then the caller is asked to wait, and after a while again. */
   #hold(): void {
     const { conversation, timers } = this.#options;
-    const isSilent = conversation.isSilent;
-    if (isSilent) conversation.waits.askToWait();
+    const isSilent = !conversation.waits.hears;
+    if (isSilent) this.#askToWait();
     timers.arm('hold', conversation.unplayedMs + (isSilent ? HOLD_AGAIN_MS : HOLD_AFTER_MS));
+  }
+
+  /** Sound in which nothing is heard would only keep the clip waiting. */
+  #askToWait(): void {
+    const { conversation } = this.#options;
+    if (!conversation.isSilent && !conversation.waits.hears) conversation.giveWay();
+    conversation.waits.askToWait();
   }
 
   /** What is to be done about an answer that does not come. */
@@ -117,9 +124,7 @@ export class CallEffects {
     const { conversation, link, greeting } = this.#options;
     switch (step) {
       case 'hold':
-        // Sound in which nothing is heard would only keep the clip waiting.
-        if (!conversation.isSilent && !conversation.waits.hears) conversation.giveWay();
-        return conversation.waits.askToWait();
+        return this.#askToWait();
       case 'nudge':
         return conversation.askAgain(greeting);
       case 'reconnect':
