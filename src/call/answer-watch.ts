@@ -38,6 +38,8 @@ export type WaitStep = 'hold' | 'nudge' | 'reconnect' | 'giveUp';
 export class AnswerWatch {
   /** Since when an answer is due; undefined while nobody waits for one. */
   #dueSinceMs: number | undefined;
+  /** Since when it was due as the model was asked once more, lost or left: for the caller the time on both sides is one wait. */
+  #waitedSinceMs: number | undefined;
   /** It is surely a person who waits, not only sound. */
   #isSure = false;
   #nudgedAtMs: number | undefined;
@@ -76,6 +78,7 @@ export class AnswerWatch {
   /** Nobody waits for the model any more; also when it is away, for then it is asked when it is back. */
   #forget(): void {
     this.#dueSinceMs = undefined;
+    this.#waitedSinceMs = undefined;
     this.#isSure = false;
     this.#nudgedAtMs = undefined;
     this.#heldTimes = 0;
@@ -84,7 +87,9 @@ export class AnswerWatch {
   }
 
   onModelGone(): void {
+    const waitedSinceMs = this.#waitedSinceMs ?? this.#dueSinceMs;
     this.#forget();
+    this.#waitedSinceMs = waitedSinceMs;
   }
 
   /** Twice a second while the model is there. */
@@ -97,8 +102,12 @@ export class AnswerWatch {
     const waitsSinceMs = Math.max(this.#dueSinceMs, now.voicedAtMs);
     const waitMs = now.nowMs - waitsSinceMs;
     const step = this.#stepFor(now.nowMs, waitMs);
-    if (step !== undefined) return step;
-    const silentMs = now.nowMs - Math.max(waitsSinceMs, now.heardAtMs);
+    if (step !== undefined) {
+      this.#waitedSinceMs ??= waitsSinceMs;
+      return step;
+    }
+    const silentSinceMs = Math.max(this.#waitedSinceMs ?? waitsSinceMs, now.voicedAtMs, now.heardAtMs);
+    const silentMs = now.nowMs - silentSinceMs;
     return this.#isSure ? this.#holdAfter(silentMs, ANSWER_HOLD_AGAIN_MS) : undefined;
   }
 
