@@ -5,7 +5,7 @@ import { END_REASONS } from '../../src/call/end-reason.js';
 import type { Event } from '../../src/event/event.js';
 import { PROMPT_TEXTS } from '../../src/call/prompts.js';
 import type { CallSid } from '../../src/ids.js';
-import { DRAIN_MAX_MS, PREWARMS_MAX } from '../../src/limits.js';
+import { DRAIN_MAX_MS, PREWARMS_MAX, TICK_MS } from '../../src/limits.js';
 import { HOLD_AGAIN_MS } from '../../src/link-limits.js';
 import type { CallStatus } from '../../src/telephony/voice-door.js';
 import {
@@ -27,6 +27,9 @@ const WORDS_AHEAD_MAX = 4;
 
 /** Between two hold clips, with what a mark takes to come back. */
 const SILENCE_MAX_MS = HOLD_AGAIN_MS + 500;
+
+/** Nobody who asked for something waits longer in silence: a tick, in which the model is asked again, may come before the clip. */
+const UNANSWERED_MAX_MS = 3_000 + TICK_MS;
 
 const STEPS = [
   'modelSays',
@@ -148,6 +151,8 @@ class RandomCall {
   #tools = 0;
   #goAways = 0;
   #silentMs = 0;
+  /** Since a caller has pressed a key and has heard nothing. */
+  #unansweredMs: number | undefined;
 
   private constructor(rig: CallRig, models: RandomModels, lookUps: Lookups) {
     this.rig = rig;
@@ -227,6 +232,12 @@ class RandomCall {
       const waits = isAlone && !closed && returnsMarks && ear.queuedMs === 0;
       this.#silentMs = waits ? this.#silentMs + 20 : 0;
       this.models.rule(this.#silentMs <= SILENCE_MAX_MS, 'a caller without a model was left in silence');
+      const isAnswered = isAlone || state !== 'live' || closed || !returnsMarks || ear.queuedMs > 0;
+      this.#unansweredMs = isAnswered ? undefined : this.#unansweredMs && this.#unansweredMs + 20;
+      this.models.rule(
+        (this.#unansweredMs ?? 0) <= UNANSWERED_MAX_MS,
+        'a caller who asked was left in silence',
+      );
     }
   }
 
@@ -237,6 +248,7 @@ class RandomCall {
     switch (next) {
       case 'callerPresses':
         line?.listener!.onDtmf('1');
+        this.#unansweredMs = line && 1;
         return true;
       case 'callerHangsUp':
         if (line !== undefined) line.listener!.onStop();
@@ -323,6 +335,7 @@ class RandomCall {
     if (answer.kind !== 'stream') return;
     this.#stream = this.rig.open(this.callSid, answer);
     this.#silentMs = 0;
+    this.#unansweredMs = undefined;
   }
 
   #say(model: FakeModel, words: number): void {
