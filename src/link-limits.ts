@@ -59,6 +59,9 @@ export const TOOL_HOLD_AGAIN_MS = 8_000;
 export const ANSWER_NUDGE_MS = 5_000;
 /** The same where it has ended its turn without a word: nothing more will come by itself. */
 export const EMPTY_TURN_NUDGE_MS = 1_000;
+/** A model that has not said its greeting is asked for it so often in all; what it is told then is that the caller waits. Another
+ * connection is asked anew. */
+export const GREETING_ASKS_MAX = 2;
 /** One that does not answer that either is left for another connection. */
 export const ANSWER_RECONNECT_MS = 5_000;
 /** So many connections left in a row without a word of the model's, and it is taken to be lost. */

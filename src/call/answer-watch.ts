@@ -88,7 +88,10 @@ export class AnswerWatch {
   }
 
   onModelGone(): void {
+    // For the caller it is one wait, with the time on both sides.
+    const waitsSinceMs = this.#waitsSinceMs;
     this.#forget();
+    this.#waitsSinceMs = waitsSinceMs;
   }
 
   /** Twice a second while the model is there, and more often while somebody waits. */

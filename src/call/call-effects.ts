@@ -107,7 +107,7 @@ export class CallEffects {
   /** What is being said is heard out first; then the caller is asked to wait, and after a while again. */
   #hold(): void {
     const { conversation, timers } = this.#options;
-    const isSilent = conversation.isSilent;
+    const isSilent = !conversation.waits.hears;
     if (isSilent) conversation.waits.askToWait();
     timers.arm('hold', conversation.unplayedMs + (isSilent ? HOLD_AGAIN_MS : HOLD_AFTER_MS));
   }

@@ -294,7 +294,8 @@ function makeIdleWatch(
     clock,
     repromptMs: deps.idleRepromptMs,
     callerActiveAtMs: () => conversation.callerActiveAtMs(),
-    activeAtMs: () => conversation.activeAtMs(),
+    // Who waits for an answer is not idle, however long it takes.
+    activeAtMs: () => (conversation.waits.isDue ? clock.nowMs() : conversation.activeAtMs()),
     isWaiting,
     onReprompt: () => {
       const seconds = deps.idleRepromptMs / 1000;

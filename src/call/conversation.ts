@@ -9,6 +9,7 @@ import type { Utterance } from '../audio/utterance.js';
 import type { CallTime } from '../clock.js';
 import type { MessageView } from '../console/call-view.js';
 import type { RunEvents } from '../event/run-events.js';
+import { GREETING_ASKS_MAX } from '../link-limits.js';
 import { PROMPT_WAIT_MAX_MS, TRANSCRIBED_BARGE_IN_MIN_MS } from '../limits.js';
 import type { LiveConnection } from '../model/live-connection.js';
 import type { CallObserver } from '../observe/call-observer.js';
@@ -59,7 +60,7 @@ export class Conversation {
   readonly #clips: RecordedClips;
   /** What the caller waits for. */
   readonly waits: WaitingCaller;
-  #hasAskedGreeting = false;
+  #greetingsAsked = 0;
   #messagesBegun = 0;
   #otherActivityAtMs: number;
   #keyPressedAtMs = Number.NEGATIVE_INFINITY;
@@ -187,7 +188,7 @@ export class Conversation {
     const typed = this.#texts.takeTyped();
     if (typed !== undefined) return this.ask(typed);
     if (this.#options.isContinued === true) return this.welcomeBack();
-    this.#hasAskedGreeting = true;
+    this.#greetingsAsked += 1;
     this.#agent.expectGreeting();
     this.waits.onDue();
     this.#texts.ask(askGreeting(greeting));
@@ -204,7 +205,7 @@ export class Conversation {
 
   /** A model that was to say something and did not is asked once more. */
   askAgain(greeting: string | undefined): void {
-    if (this.awaitsGreeting) return this.greet(greeting);
+    if (this.awaitsGreeting && this.#greetingsAsked < GREETING_ASKS_MAX) return this.greet(greeting);
     const { isHalfSaid } = this.#agent;
     if (isHalfSaid) this.#agent.endHalfSaid();
     else if (!this.#playout.isSilent) this.giveWay(); // Sound in which nothing is heard.
@@ -213,7 +214,7 @@ export class Conversation {
 
   /** The greeting was asked for and nothing has come. */
   get awaitsGreeting(): boolean {
-    return this.#hasAskedGreeting && this.#messagesBegun === 0;
+    return this.#greetingsAsked > 0 && this.#messagesBegun === 0;
   }
 
   /** A lost line is back. Who reads has lost nothing and sees it all. */

@@ -5,7 +5,8 @@ import { END_REASONS } from '../../src/call/end-reason.js';
 import type { Event } from '../../src/event/event.js';
 import { PROMPT_TEXTS } from '../../src/call/prompts.js';
 import type { CallSid } from '../../src/ids.js';
-import { DRAIN_MAX_MS, PREWARMS_MAX } from '../../src/limits.js';
+import { DRAIN_MAX_MS, PREWARMS_MAX, TICK_MS } from '../../src/limits.js';
+import { HOLD_AGAIN_MS } from '../../src/link-limits.js';
 import type { CallStatus } from '../../src/telephony/voice-door.js';
 import {
   CallRig,
@@ -23,6 +24,12 @@ import { type ConnectionPlan, RandomModels } from './random-models.js';
 const WORD_MS = 250;
 /** Twice what the words may run ahead of the sound by the estimate of HeardText, for each message. */
 const WORDS_AHEAD_MAX = 4;
+
+/** Between two hold clips, with what a mark takes to come back. */
+const SILENCE_MAX_MS = HOLD_AGAIN_MS + 500;
+
+/** Nobody who asked for something waits longer in silence: a tick, in which the model is asked again, may come before the clip. */
+const UNANSWERED_MAX_MS = 3_000 + TICK_MS;
 
 const STEPS = [
   'modelSays',
@@ -143,6 +150,9 @@ class RandomCall {
   #words = 0;
   #tools = 0;
   #goAways = 0;
+  #silentMs = 0;
+  /** Since a caller has pressed a key and has heard nothing. */
+  #unansweredMs: number | undefined;
 
   private constructor(rig: CallRig, models: RandomModels, lookUps: Lookups) {
     this.rig = rig;
@@ -190,7 +200,7 @@ class RandomCall {
   }
 
   async take(next: Step): Promise<void> {
-    if (typeof next === 'number') return this.rig.advance(next);
+    if (typeof next === 'number') return this.#pass(next);
     if (!this.#takeOfLine(next)) this.#takeOfModel(next);
     const stream = this.#stream.closed ? undefined : this.#stream;
     if (next === 'callerSpeaks' && stream !== undefined) await this.rig.speak(stream, 200);
@@ -212,6 +222,25 @@ class RandomCall {
     await this.rig.advance(12_000);
   }
 
+  /** Time goes by. A caller without a model hears something every few seconds, unless the carrier does not tell what is over. */
+  async #pass(ms: number): Promise<void> {
+    for (let passedMs = 0; passedMs < ms; passedMs += 20) {
+      await this.rig.advance(20);
+      const { state } = this.rig.view(this.callSid);
+      const isAlone = this.models.open === undefined && (state === 'live' || state === 'connecting');
+      const { closed, returnsMarks, ear } = this.#stream;
+      const waits = isAlone && !closed && returnsMarks && ear.queuedMs === 0;
+      this.#silentMs = waits ? this.#silentMs + 20 : 0;
+      this.models.rule(this.#silentMs <= SILENCE_MAX_MS, 'a caller without a model was left in silence');
+      const isAnswered = isAlone || state !== 'live' || closed || !returnsMarks || ear.queuedMs > 0;
+      this.#unansweredMs = isAnswered ? undefined : this.#unansweredMs && this.#unansweredMs + 20;
+      this.models.rule(
+        (this.#unansweredMs ?? 0) <= UNANSWERED_MAX_MS,
+        'a caller who asked was left in silence',
+      );
+    }
+  }
+
   /** What the carrier, the caller and the operator do. Returns whether the step is one of theirs. */
   #takeOfLine(next: Step): boolean {
     const { rig, callSid } = this;
@@ -219,6 +248,7 @@ class RandomCall {
     switch (next) {
       case 'callerPresses':
         line?.listener!.onDtmf('1');
+        this.#unansweredMs = line && 1;
         return true;
       case 'callerHangsUp':
         if (line !== undefined) line.listener!.onStop();
@@ -302,7 +332,10 @@ class RandomCall {
   }
 
   #reopen(answer: ReturnType<CallRig['after']>): void {
-    if (answer.kind === 'stream') this.#stream = this.rig.open(this.callSid, answer);
+    if (answer.kind !== 'stream') return;
+    this.#stream = this.rig.open(this.callSid, answer);
+    this.#silentMs = 0;
+    this.#unansweredMs = undefined;
   }
 
   #say(model: FakeModel, words: number): void {
