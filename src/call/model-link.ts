@@ -255,11 +255,11 @@ export class ModelLink {
     const isRefused = error instanceof AppError && error.code === 'model_setup_refused';
     this.#connecting = undefined;
     if (this.#outage === undefined && isRefused) {
-      log.error({ callSid, ...whyOf(error) }, 'the model refuses the setup');
+      log.error({ callSid, ...whyOf(error) }, 'the model could not be reached');
       return events.onFailed();
     }
     const outage = this.#outage ?? this.#beginOutage({ isFirst: true, tries: 1 });
-    log.warn({ callSid, ...whyOf(error), tries: outage.tries }, 'the model could not be reached');
+    log.warn({ callSid, ...whyOf(error), tries: outage.tries }, 'a connect to the model failed');
     if (outage.handle !== undefined) this.#resumption.onRefused(isRefused);
     // A session that cannot be resumed is no sign that a new one will not be taken.
     if (outage.handle !== undefined && isRefused) return this.#tryAfter(outage, 0);
