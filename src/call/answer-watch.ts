@@ -64,6 +64,12 @@ export class AnswerWatch {
     this.#isTurnEmpty = false;
   }
 
+  /** The caller has done something that asks for an answer, as who speaks does: they wait anew. */
+  onCallerAsks(nowMs: number): void {
+    this.#waitsSinceMs = nowMs;
+    this.#heldTimes = 0;
+  }
+
   /** The model has ended its turn without a word: nothing will come by itself. Some such turns are meant (a model need not answer
    * everything it hears), so that it is not asked at once. */
   onEmptyTurn(): void {

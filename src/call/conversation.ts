@@ -291,6 +291,7 @@ export class Conversation {
 
   onKey(text: string): void {
     this.#keyPressedAtMs = this.#clock.nowMs();
+    this.waits.onCallerAsks();
     if (!this.#texts.isConnected) {
       this.waits.askedMeanwhile();
       // Before the model is ready it goes in front of the greeting's request.
@@ -307,6 +308,7 @@ export class Conversation {
   /** The caller typed: what is being said is cut, and the model answers. Kept for it where it is not ready. */
   onTyped(text: string): void {
     this.#keyPressedAtMs = this.#clock.nowMs();
+    this.waits.onCallerAsks();
     this.#agent.giveWay();
     this.#transcript.addTyped(text);
     this.#turns.onAsked();

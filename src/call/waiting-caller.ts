@@ -55,6 +55,11 @@ export class WaitingCaller {
     this.#watch.onDue(this.#options.clock.nowMs());
   }
 
+  /** The caller has pressed a key or typed something. */
+  onCallerAsks(): void {
+    this.#watch.onCallerAsks(this.#options.clock.nowMs());
+  }
+
   /** The caller was understood to say something; it asks for an answer if they said it after the agent. */
   onWords(): void {
     const { lastVoicedAtMs = Number.NEGATIVE_INFINITY } = this.#options.caller;
