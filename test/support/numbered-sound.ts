@@ -30,13 +30,13 @@ export function numberedSound(
   return toPcm16(samples);
 }
 
+/** Goertzel's: one tone's amplitude, as a share of full scale. */
 function amplitude(samples: Int16Array, hz: number, rate: number): number {
-  let [re, im] = [0, 0];
-  for (const [at, sample] of samples.entries()) {
-    re += sample * Math.cos((2 * Math.PI * hz * at) / rate);
-    im += sample * Math.sin((2 * Math.PI * hz * at) / rate);
-  }
-  return (2 * Math.hypot(re, im)) / samples.length / 32_768;
+  const step = 2 * Math.cos((2 * Math.PI * hz) / rate);
+  let [last, before] = [0, 0];
+  for (const sample of samples) [last, before] = [sample + step * last - before, last];
+  const power = last * last + before * before - step * last * before;
+  return (2 * Math.sqrt(Math.max(0, power))) / samples.length / 32_768;
 }
 
 /** The number of each window of 20 ms; undefined where it is silent. */
@@ -49,6 +49,7 @@ export function numbersIn(samples: Int16Array, rate: number): (number | undefine
 }
 
 function numberOf(window: Int16Array, rate: number): number | undefined {
+  if (window.every((sample) => sample === 0)) return undefined;
   let number = 0;
   for (const [place, lowestHz] of LOWEST_HZ.entries()) {
     const levels = Array.from({ length: TONES }, (_, tone) =>
