@@ -9,6 +9,7 @@ import { FRAME_MS } from '../../src/limits.js';
 import type { Phone } from '../../src/replay/phone.js';
 import { VirtualClock } from '../../src/replay/virtual-clock.js';
 import { desk, GREETING } from './probe-agents.js';
+import { reconnectsOf } from './reconnects.js';
 import type { ScriptedConnection } from './scripted-gemini.js';
 import { says, Stage } from './stage.js';
 import { pause } from './wait-until.js';
@@ -84,13 +85,8 @@ export class LinkedCall {
     return at;
   }
 
-  /** Of the metric of reconnections what is not zero: `lost resumed 1`. */
-  async reconnects(): Promise<string[]> {
-    const text = await (await fetch(`${this.stage.url}/metrics`)).text();
-    const series = /^earshot_model_reconnects_total\{reason="(\w+)",outcome="(\w+)"\} (\d+)$/gm;
-    return [...text.matchAll(series)]
-      .filter(([, , , count]) => count !== '0')
-      .map(([, reason, outcome, count]) => `${reason} ${outcome} ${count}`);
+  reconnects(): Promise<string[]> {
+    return reconnectsOf(this.stage.url);
   }
 
   /** Time goes on, a frame at a time, each when what it brings about is done. */
