@@ -2,12 +2,13 @@
  * A call to a rehearsal model with a fault, in time that stands still until the test moves it. Server, model and phone are real, between
  * them are sockets; the model speaks in the soak's tones, so that the phone's sound tells what was heard of it.
  */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nextTurn, sleep } from '../../src/clock.js';
 import { loadPrompts } from '../../src/call/prompts.js';
 import { defineAgent, defineTool } from '../../src/index.js';
 import { FRAME_MS } from '../../src/limits.js';
-import { readDialogue } from '../../src/model/rehearsal/dialogue.js';
+import { parseDialogue } from '../../src/model/rehearsal/dialogue.js';
 import { type RehearsalService, startRehearsalService } from '../../src/model/rehearsal/rehearsal-service.js';
 import type { SpeechSynthesizer } from '../../src/model/rehearsal/speech-synthesizer.js';
 import { silentLog } from '../../src/observe/log.js';
@@ -52,14 +53,15 @@ export class RehearsedCall {
     readonly service: RehearsalService,
   ) {}
 
-  /** A call to the fault of this name, whose phone rings. */
-  static async open(fault: string): Promise<RehearsedCall> {
+  /** A call to the fault of this name, with `changes` laid over its dialogue. */
+  static async open(fault: string, changes: object = {}): Promise<RehearsedCall> {
     const clock = new VirtualClock();
+    const file = join(FOLDER, `${fault}.rehearsal.json`);
     const service = await startRehearsalService({
       clock,
       log: silentLog,
       synthesizer: tones,
-      dialogue: readDialogue(join(FOLDER, `${fault}.rehearsal.json`)),
+      dialogue: parseDialogue({ ...(JSON.parse(readFileSync(file, 'utf8')) as object), ...changes }, file),
     });
     const slowLookup = defineTool({
       name: 'slow_lookup',
@@ -69,8 +71,17 @@ export class RehearsedCall {
         return { status: 'found', message: 'It is found.' };
       },
     });
-    const agent = defineAgent({ name: fault, instruction: 'Rehearse.', greeting: GREETING, tools: [slowLookup] });
-    const surroundings = { GOOGLE_GEMINI_BASE_URL: service.url, IDLE_REPROMPT_SECONDS: '0' };
+    const agent = defineAgent({
+      name: fault,
+      instruction: 'Rehearse.',
+      greeting: GREETING,
+      tools: [slowLookup],
+    });
+    const surroundings = {
+      GOOGLE_GEMINI_BASE_URL: service.url,
+      GEMINI_MODEL: 'rehearsal',
+      IDLE_REPROMPT_SECONDS: '0',
+    };
     const stage = await Stage.open(surroundings, clock, [agent]);
     const phone = new Phone({ clock, url: stage.url });
     const over = phone.call().catch((error: unknown) => error);
@@ -100,7 +111,8 @@ export class RehearsedCall {
   /** Until it is so, or the call is over; looked at each fifth of a second. */
   async passUntil(what: string, isTrue: () => boolean): Promise<void> {
     for (let at = 0; !this.isOver && !isTrue(); at += 200) {
-      if (at > PASS_MAX_MS) throw new Error(`time passed in vain for ${what}: ${JSON.stringify(this.sounds)}`);
+      if (at > PASS_MAX_MS)
+        throw new Error(`time passed in vain for ${what}: ${JSON.stringify(this.sounds)}`);
       await this.pass(200);
       await pause(1);
     }
@@ -126,7 +138,11 @@ export class RehearsedCall {
   async passToSpeech(sinceMs: number, spokenMs: number): Promise<void> {
     await this.passUntil('speech', () => {
       const last = this.sounds.agent.at(-1);
-      return last !== undefined && last.toMs >= this.sounds.endedAtMs - 300 && last.toMs - Math.max(sinceMs, last.fromMs) > spokenMs;
+      return (
+        last !== undefined &&
+        last.toMs >= this.sounds.endedAtMs - 300 &&
+        last.toMs - Math.max(sinceMs, last.fromMs) > spokenMs
+      );
     });
   }
 
