@@ -56,9 +56,10 @@ export class AnswerWatch {
     return this.#dueSinceMs !== undefined;
   }
 
-  /** Text was sent that the model has to answer, a result was given, or it was interrupted. */
-  onDue(nowMs: number): void {
-    this.#waitsSinceMs ??= nowMs;
+  /** Text was sent that the model has to answer, a result was given, or it was interrupted. `waitsSinceMs`: the caller may have
+   * waited before, as when their words are understood later than said. */
+  onDue(nowMs: number, waitsSinceMs = nowMs): void {
+    this.#waitsSinceMs ??= waitsSinceMs;
     this.#dueSinceMs = nowMs;
     this.#isSure = true;
     this.#isTurnEmpty = false;
