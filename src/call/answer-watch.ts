@@ -73,8 +73,12 @@ export class AnswerWatch {
 
   /** The model can be heard, or what it has to say is read. */
   onAnswer(): void {
-    this.#muteConnections = 0;
     this.#forget();
+  }
+
+  /** The model has said something to its end. What only begins is no sign of life: a model may fall silent behind it each time. */
+  onWholeAnswer(): void {
+    this.#muteConnections = 0;
   }
 
   /** Nobody waits for the model any more; also when it is away, for then it is asked when it is back. */

@@ -79,6 +79,10 @@ export class WaitingCaller {
     this.#watch.onAnswer();
   }
 
+  onWholeAnswer(): void {
+    this.#watch.onWholeAnswer();
+  }
+
   /** Something was heard up to now, or the line begins now. */
   onHeard(): void {
     this.#heardAtMs = this.#options.clock.nowMs();
