@@ -4,8 +4,10 @@
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import { ANSWER_HOLD_AGAIN_MS } from '../../src/link-limits.js';
+import { lineSoundsOf } from '../soak/call-checks.js';
 import { type LineSounds, type Silence, unexplainedSilences } from '../soak/silences.js';
-import { RehearsedCall } from '../support/rehearsed-call.js';
+import { LinkedCall } from '../support/linked-call.js';
+import { QUESTION, RehearsedCall } from '../support/rehearsed-call.js';
 
 let call: RehearsedCall | undefined;
 afterEach(async () => {
@@ -93,6 +95,21 @@ describe('a fault of the model', () => {
     const { sounds } = call;
     await call.hangUp();
     expect(silencesIn(sounds)).toEqual([]);
+  });
+});
+
+describe('a short word that is understood late', () => {
+  it('J8: is waited for from when it was said', async () => {
+    const linked = await LinkedCall.greeted();
+    const saidMs = linked.phone.elapsedMs;
+    linked.phone.say(QUESTION.subarray(4_000, 5_600));
+    await linked.pass(1_100);
+    linked.model.sendInputTranscription('Yes.');
+    await linked.pass(3_000);
+    const [clip] = lineSoundsOf(linked.phone.record())!.clips.filter(({ fromMs }) => fromMs > saidMs);
+    expect(clip!.fromMs - (saidMs + 200)).toBeLessThan(3_000);
+    await linked.hangUp();
+    await linked.close();
   });
 });
 
