@@ -56,9 +56,10 @@ export class AnswerWatch {
     return this.#dueSinceMs !== undefined;
   }
 
-  /** Text was sent that the model has to answer, a result was given, or it was interrupted. */
-  onDue(nowMs: number): void {
-    this.#waitsSinceMs ??= nowMs;
+  /** Text was sent that the model has to answer, a result was given, or it was interrupted. `waitsSinceMs`: the caller may have
+   * waited before, as when their words are understood later than said. */
+  onDue(nowMs: number, waitsSinceMs = nowMs): void {
+    this.#waitsSinceMs ??= waitsSinceMs;
     this.#dueSinceMs = nowMs;
     this.#isSure = true;
     this.#isTurnEmpty = false;
@@ -78,8 +79,12 @@ export class AnswerWatch {
 
   /** The model can be heard, or what it has to say is read. */
   onAnswer(): void {
-    this.#muteConnections = 0;
     this.#forget();
+  }
+
+  /** The model has said something to its end. What only begins is no sign of life: a model may fall silent behind it each time. */
+  onWholeAnswer(): void {
+    this.#muteConnections = 0;
   }
 
   /** Nobody waits for the model any more; also when it is away, for then it is asked when it is back. */

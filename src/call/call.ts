@@ -353,7 +353,9 @@ export class Call {
   #onTurnComplete(reason: string | undefined): void {
     const wasHeard = this.#conversation.hasSpokenThisTurn || this.#conversation.isTurnCut;
     this.#onTurnOver(() => this.#conversation.onTurnComplete());
-    if (!wasHeard) this.#conversation.waits.onEmptyTurn();
+    const { waits } = this.#conversation;
+    if (wasHeard) waits.onWholeAnswer();
+    else waits.onEmptyTurn();
     const mayExplain = this.#state.name === 'live' && this.#line.isOpen && !wasHeard;
     this.#refusedTurns.onTurnComplete(reason, mayExplain);
   }

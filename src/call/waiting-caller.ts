@@ -63,7 +63,8 @@ export class WaitingCaller {
   /** The caller was understood to say something; it asks for an answer if they said it after the agent. */
   onWords(): void {
     const { lastVoicedAtMs = Number.NEGATIVE_INFINITY } = this.#options.caller;
-    if (!this.hears && lastVoicedAtMs > this.#heardAtMs) this.onDue();
+    if (this.hears || lastVoicedAtMs <= this.#heardAtMs) return;
+    this.#watch.onDue(this.#options.clock.nowMs(), lastVoicedAtMs);
   }
 
   /** The model has stopped what it was saying, because of the caller as it believes; the `turnComplete` of that turn follows. */
@@ -81,6 +82,10 @@ export class WaitingCaller {
   onAnswer(): void {
     this.#isTurnCut = false;
     this.#watch.onAnswer();
+  }
+
+  onWholeAnswer(): void {
+    this.#watch.onWholeAnswer();
   }
 
   /** Something was heard up to now, or the line begins now. */

@@ -93,6 +93,8 @@ export class ScriptedConnection {
   readonly headers: IncomingHttpHeaders;
   /** The content of the setup frame, once it has come. */
   setup: JsonObject | undefined;
+  /** It was told that its setup is complete. */
+  isReady = false;
   /** The client's close code, once the socket is closed. */
   closeCode: number | undefined;
   /** Frames that were not JSON objects. */
@@ -122,6 +124,11 @@ export class ScriptedConnection {
 
   get isClosed(): boolean {
     return this.closeCode !== undefined;
+  }
+
+  /** Neither side has begun to close it. */
+  get isOpen(): boolean {
+    return this.#socket.readyState === this.#socket.OPEN;
   }
 
   /** All caller sound received so far. */
@@ -174,6 +181,7 @@ export class ScriptedConnection {
   }
 
   setupComplete(): void {
+    this.isReady = true;
     this.send({ setupComplete: {} });
   }
 
@@ -233,6 +241,16 @@ export class ScriptedConnection {
     this.#socket.terminate();
   }
 
+  /** Resets the TCP connection, which is an error at the other end. */
+  reset(): void {
+    this.#tcp.resetAndDestroy();
+  }
+
+  /** Sends bytes that are no WebSocket frame. */
+  sendGarbage(): void {
+    this.#tcp.write(Buffer.alloc(16, 0xff));
+  }
+
   /** Reads nothing more, as a server that has stalled; what the client sends piles up. */
   pause(): void {
     this.#socket.pause();
@@ -278,6 +296,8 @@ export class ScriptedGemini {
   readonly script: GeminiScript;
   /** Handshakes that came, refused ones too. */
   handshakes = 0;
+  /** The most connections that were open at once. */
+  mostOpen = 0;
   readonly #http: Server;
   readonly #webSockets = new WebSocketServer({ noServer: true, perMessageDeflate: false });
   readonly #sockets = new Set<Socket>();
@@ -357,6 +377,8 @@ export class ScriptedGemini {
     if (handshake === 'accept' && path.endsWith('BidiGenerateContent')) {
       this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
         this.connections.push(new ScriptedConnection(webSocket, request, this.script));
+        const open = this.connections.filter(({ isOpen }) => isOpen).length;
+        this.mostOpen = Math.max(this.mostOpen, open);
         this.#waiters.check();
       });
     } else if (handshake === 'silent') {
