@@ -50,6 +50,8 @@ export class AnswerWatch {
   #voicedSeenMs = 0;
   #stretchMs = 0;
   #muteConnections = 0;
+  /** Something of this connection's could be heard. */
+  #hasSpoken = false;
 
   /** The caller waits for an answer. */
   get isDue(): boolean {
@@ -80,11 +82,12 @@ export class AnswerWatch {
   /** The model can be heard, or what it has to say is read. */
   onAnswer(): void {
     this.#forget();
+    this.#hasSpoken = true;
   }
 
   /** The model has said something to its end. What only begins is no sign of life: a model may fall silent behind it each time. */
   onWholeAnswer(): void {
-    this.#muteConnections = 0;
+    if (this.#hasSpoken) this.#muteConnections = 0;
   }
 
   /** Nobody waits for the model any more; also when it is away, for then it is asked when it is back. */
@@ -102,6 +105,7 @@ export class AnswerWatch {
     // For the caller it is one wait, with the time on both sides.
     const waitsSinceMs = this.#waitsSinceMs;
     this.#forget();
+    this.#hasSpoken = false;
     this.#waitsSinceMs = waitsSinceMs;
   }
 

@@ -346,6 +346,7 @@ export class Call {
   #onTurnOver(run: () => void): void {
     const spoken = this.#conversation.hasSpokenThisTurn;
     run();
+    if (spoken) this.#conversation.waits.onWholeAnswer();
     this.#apply({ type: 'agentTurnOver', spoken, heard: this.#conversation.isSilent });
     this.#functionCalls.tellUpdate();
   }
@@ -353,9 +354,7 @@ export class Call {
   #onTurnComplete(reason: string | undefined): void {
     const wasHeard = this.#conversation.hasSpokenThisTurn || this.#conversation.isTurnCut;
     this.#onTurnOver(() => this.#conversation.onTurnComplete());
-    const { waits } = this.#conversation;
-    if (wasHeard) waits.onWholeAnswer();
-    else waits.onEmptyTurn();
+    if (!wasHeard) this.#conversation.waits.onEmptyTurn();
     const mayExplain = this.#state.name === 'live' && this.#line.isOpen && !wasHeard;
     this.#refusedTurns.onTurnComplete(reason, mayExplain);
   }

@@ -411,6 +411,19 @@ describe('a model that says nothing', () => {
     expect(stream.sent).toContain('clear');
   });
 
+  it('but hush on one connection after another is given up', async () => {
+    const { rig, callSid, stream, newest } = await resumable();
+    await rig.speak(stream, 1_000);
+    for (let second = 0; second < 60 && rig.view(callSid).state === 'live'; second += 1) {
+      newest().listener.onAudio(new Uint8Array(48 * 500));
+      newest().listener.onGenerationComplete();
+      newest().listener.onTurnComplete(undefined);
+      await rig.frames(stream, 1_000);
+    }
+    await rig.frames(stream, 10_000);
+    expect(rig.view(callSid).endReason).toBe('model_lost');
+  });
+
   it('after it was interrupted, though nobody spoke, is asked again', async () => {
     const { rig, model } = await resumable();
     model.say(ANSWER, 8_000, { generationComplete: false, turnComplete: false });
