@@ -102,7 +102,8 @@ export class LeftCallers {
         log.warn({ callSid }, 'a call came back that no server of this store has had');
         return { kind: 'apology' };
       case 'failed':
-        return { kind: 'apology' };
+        // A store that is held up for a moment may answer the next time.
+        return this.hold(callSid);
     }
     const agent = agents.named(outcome.record.appName);
     if (agent === undefined || whyNot() === 'draining') {

@@ -211,7 +211,7 @@ describe('a call that comes back', () => {
       'apology',
       (callSid) => shared.records.set(callSid, { ...recordOf(callSid), appName: 'sales' }),
     ],
-    ['cannot be looked up', 'apology', () => void (shared.failures = 1)],
+    ['cannot be looked up', 'hold', () => void (shared.failures = 1)],
   ];
   it.each(ASKED_IN_VAIN)('and %s hears what it comes to: %s', async (_why, kind, spoil) => {
     const callSid = await lostWithItsServer();
@@ -224,7 +224,7 @@ describe('a call that comes back', () => {
   });
 
   it.each(['find', 'claim', 'history'])(
-    'to a store that takes long (%s) hears an apology in time, and is not kept from others',
+    'to a store that takes long (%s) is asked for patience in time, and is not kept from others',
     async (slow) => {
       const callSid = await lostWithItsServer();
       const rig = server();
@@ -233,7 +233,7 @@ describe('a call that comes back', () => {
       shared.before = (what) => (what === slow ? stuck : Promise.resolve());
       const asked = Promise.resolve(rig.calls.onAfter(callSid, SOME_REQUEST));
       await rig.advance(CALL_TAKE_UP_MAX_MS);
-      expect(await asked).toEqual({ kind: 'apology' });
+      expect(await asked).toEqual({ kind: 'hold' });
       shared.before = () => Promise.resolve();
       go();
       await rig.turns();
@@ -245,13 +245,13 @@ describe('a call that comes back', () => {
     },
   );
 
-  it('and whose history cannot be read hears an apology, and may go on elsewhere', async () => {
+  it('and whose history cannot be read is asked for patience, and may go on elsewhere', async () => {
     const callSid = await lostWithItsServer();
     const rig = server();
     shared.before = async (what) => {
       if (what === 'history') shared.failures = 1;
     };
-    expect(await rig.afterElsewhere(callSid)).toEqual({ kind: 'apology' });
+    expect(await rig.afterElsewhere(callSid)).toEqual({ kind: 'hold' });
     await rig.turns();
     shared.before = () => Promise.resolve();
     expect((await server().afterElsewhere(callSid)).kind).toBe('stream');
