@@ -116,14 +116,14 @@ export class LinkedCall {
   }
 
   /** The call is over, and nothing is left of it: neither in the server nor at the model. */
-  async hangUp(): Promise<void> {
+  async hangUp({ mostOpen = 1 } = {}): Promise<void> {
     this.phone.hangUp();
     await this.passWhile(Promise.all([this.over, this.stage.ended(this.phone.callSid), this.stage.idle()]));
     assert(
       this.models.every(({ isClosed }) => isClosed),
       'every connection is closed',
     );
-    assert.equal(this.stage.gemini.mostOpen, 1, 'never two connections at once');
+    assert(this.stage.gemini.mostOpen <= mostOpen, 'never two connections at once');
   }
 
   async close(): Promise<void> {

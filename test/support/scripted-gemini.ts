@@ -296,7 +296,7 @@ export class ScriptedGemini {
   readonly script: GeminiScript;
   /** Handshakes that came, refused ones too. */
   handshakes = 0;
-  /** The most connections that were open at once. */
+  /** The most connections that were there at once, none of them closed to the end. */
   mostOpen = 0;
   readonly #http: Server;
   readonly #webSockets = new WebSocketServer({ noServer: true, perMessageDeflate: false });
@@ -377,7 +377,7 @@ export class ScriptedGemini {
     if (handshake === 'accept' && path.endsWith('BidiGenerateContent')) {
       this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
         this.connections.push(new ScriptedConnection(webSocket, request, this.script));
-        const open = this.connections.filter(({ isOpen }) => isOpen).length;
+        const open = this.connections.filter(({ isClosed }) => !isClosed).length;
         this.mostOpen = Math.max(this.mostOpen, open);
         this.#waiters.check();
       });
