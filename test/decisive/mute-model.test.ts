@@ -10,9 +10,12 @@ import { LinkedCall } from '../support/linked-call.js';
 import { QUESTION, RehearsedCall } from '../support/rehearsed-call.js';
 
 let call: RehearsedCall | undefined;
+let linked: LinkedCall | undefined;
 afterEach(async () => {
   await call?.close();
+  await linked?.close();
   call = undefined;
+  linked = undefined;
 });
 
 /** The clip explains what follows on it until it comes again; it is looked at now and then. */
@@ -100,16 +103,15 @@ describe('a fault of the model', () => {
 
 describe('a short word that is understood late', () => {
   it('J8: is waited for from when it was said', async () => {
-    const linked = await LinkedCall.greeted();
+    linked = await LinkedCall.greeted();
     const saidMs = linked.phone.elapsedMs;
     linked.phone.say(QUESTION.subarray(4_000, 5_600));
     await linked.pass(1_100);
     linked.model.sendInputTranscription('Yes.');
     await linked.pass(3_000);
-    const [clip] = lineSoundsOf(linked.phone.record())!.clips.filter(({ fromMs }) => fromMs > saidMs);
+    const clip = lineSoundsOf(linked.phone.record())!.clips.find(({ fromMs }) => fromMs > saidMs);
     expect(clip!.fromMs - (saidMs + 200)).toBeLessThan(3_000);
     await linked.hangUp();
-    await linked.close();
   });
 });
 
