@@ -230,7 +230,7 @@ describe('the agent’s onDisconnect', () => {
     await call.passToConnection(2);
     await call.pass(1_000);
     expect(own.hooks).toHaveLength(1);
-    // What sent no frame is given up before its socket is gone.
+    // The socket is cut by our side, which the model’s may see only after the next one has come.
     await call.hangUp({ mostOpen: 2 });
     expect(own.hooks).toHaveLength(1);
   });
