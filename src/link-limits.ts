@@ -50,7 +50,7 @@ export const RETURN_ANSWER_MS = 2_000;
 
 /** A caller who waits for an answer hears the hold clip after so much silence: later than nearly all answers come. */
 export const ANSWER_HOLD_MS = 2_400;
-export const ANSWER_HOLD_AGAIN_MS = 5_000;
+export const ANSWER_HOLD_AGAIN_MS = 4_500;
 /** How often is looked while somebody waits. */
 export const WAIT_LOOK_MS = 100;
 /** While a function is being carried out, which may take its time. */
