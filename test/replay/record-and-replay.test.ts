@@ -19,6 +19,7 @@ import { type Comparison, compareReplay } from '../../src/replay/replay-comparis
 import { replay } from '../../src/replay/replay.js';
 import { readCallerSound } from '../../src/replay/sound-file.js';
 import { startServer } from '../../src/server.js';
+import { ScriptedGemini } from '../support/scripted-gemini.js';
 
 const FROM = '+493012345678';
 const PRIVATE_KEYS = ['8', '3', '9'];
@@ -180,11 +181,12 @@ describe('a call that was recorded over real sockets', () => {
   });
 });
 
-describe('a recorded call whose model cannot be reached', () => {
+describe('a recorded call whose model refuses it', () => {
   // The clip begins within the message that opens the stream.
   it('holds the first sound that went out, and replays green', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'earshot-record-'));
-    const nobody = { GEMINI_API_KEY: 'key', GOOGLE_GEMINI_BASE_URL: 'http://127.0.0.1:9' };
+    const gemini = await ScriptedGemini.start({ handshake: { httpStatus: 403 } });
+    const nobody = { GEMINI_API_KEY: 'key', GOOGLE_GEMINI_BASE_URL: gemini.url };
     const config = readConfig({ PORT: '0', DATA_DIR: dataDir, RECORD_CALLS: 'fixture', ...nobody });
     const server = await startServer(config, { clock: systemClock, log: silentLog });
     const phone = new Phone({ clock: systemClock, url: server.url });
@@ -197,6 +199,7 @@ describe('a recorded call whose model cannot be reached', () => {
     phone.hangUp();
     await over;
     await server.close();
+    await gemini.close();
     const fixture = await recordingIn(dataDir);
     await rm(dataDir, { recursive: true });
     expect(fixture.lines.some((line) => line.leg === 'phone' && line.sound !== undefined)).toBe(true);

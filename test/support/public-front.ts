@@ -10,7 +10,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 export class PublicFront {
@@ -25,10 +25,15 @@ export class PublicFront {
   /** Answers instead of the server where it gives a status. */
   intercept: (request: IncomingMessage) => number | undefined = () => undefined;
   readonly #http: Server;
+  readonly #sockets = new Set<Socket>();
   #port = 0;
 
   private constructor() {
     this.#http = createServer((request, response) => this.#pass(request, response));
+    this.#http.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+    });
     this.#http.on('upgrade', (request: IncomingMessage, socket: Duplex) => this.#upgrade(request, socket));
   }
 
@@ -47,7 +52,8 @@ export class PublicFront {
   }
 
   async close(): Promise<void> {
-    this.#http.closeAllConnections();
+    // Upgraded ones are not among those that it closes itself, and it waits for them.
+    for (const socket of this.#sockets) socket.destroy();
     await new Promise((resolve) => {
       this.#http.close(resolve);
     });
@@ -92,6 +98,7 @@ export class PublicFront {
       socket.pipe(onward);
     });
     onward.on('error', () => socket.destroy());
+    onward.on('close', () => socket.end());
     socket.on('close', () => onward.destroy());
   }
 }
