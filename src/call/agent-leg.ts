@@ -103,7 +103,7 @@ export class AgentLeg {
     this.#endOverdueTurn();
     const message = this.current ?? this.#openTurn();
     this.#onFollowUp();
-    if (message.isShown) return;
+    if (message.isShown) return this.#options.events.onAudible();
     const mulaw = this.#options.decimator.push(pcm24k);
     if (mulaw.length === 0) return;
     message.firstSoundAtMs ??= this.#options.clock.nowMs();

@@ -339,6 +339,7 @@ export class Conversation {
     const message = this.#agent.messageForWords();
     if (message === undefined) return;
     this.#transcript.agentSaid(message.msg, message.addWords(fragment));
+    if (message.isShown) this.waits.onAnswer();
     this.#transcript.amend(message.msg, message.playedText());
   }
 

@@ -82,6 +82,8 @@ export class WaitingCaller {
   onAnswer(): void {
     this.#isTurnCut = false;
     this.#watch.onAnswer();
+    // Who reads has it as soon as it comes.
+    if (this.#options.agent.isShown) this.onHeard();
   }
 
   onWholeAnswer(): void {
