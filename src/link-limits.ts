@@ -64,6 +64,10 @@ export const EMPTY_TURN_NUDGE_MS = 1_000;
 export const GREETING_ASKS_MAX = 2;
 /** One that does not answer that either is left for another connection. */
 export const ANSWER_RECONNECT_MS = 5_000;
+/** A caller who waits so long has been kept waiting, whatever was heard on the line meanwhile; what is done about it waits for a
+ * pause of the other length. */
+export const WAIT_MAX_MS = 15_000;
+export const WAIT_BREATH_MS = 1_000;
 /** So many connections left in a row without a word of the model's, and it is taken to be lost. */
 export const MUTE_CONNECTIONS_MAX = 2;
 /** Voiced sound that counts as the caller's having said something, with no longer pause in it than the other. */
@@ -73,7 +77,7 @@ export const VOICED_PAUSE_MAX_MS = 1_500;
 export const VOICED_HOLD_MIN_MS = 700;
 
 /** Messages, function calls and results that are kept for another session; of them it is given what its instruction holds. */
-export const HEARD_EVENTS_MAX = 400;
+export const HEARD_EVENTS_MAX = 200;
 
 assert(
   HOLD_AFTER_MS < ANSWER_HOLD_MS && RETURN_ANSWER_MS < ANSWER_HOLD_MS && ANSWER_HOLD_MS + TICK_MS < 3_000,

@@ -124,6 +124,11 @@ export class AgentMessage implements HeardSource {
     return this.hasSound ? this.#words.heardPrefix(this.heardMs(), { isOpen }) : '';
   }
 
+  /** Nothing of a message that is still being made: what of it will be heard is not known. */
+  comingText(): string {
+    return this.isGenerated && this.brokenBy === undefined ? this.playedText() : '';
+  }
+
   wholeText(): string {
     return this.#words.text;
   }

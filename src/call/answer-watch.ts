@@ -15,6 +15,8 @@ import {
   VOICED_HOLD_MIN_MS,
   VOICED_MIN_MS,
   VOICED_PAUSE_MAX_MS,
+  WAIT_BREATH_MS,
+  WAIT_MAX_MS,
 } from '../link-limits.js';
 
 /** The line as it is at one moment. */
@@ -29,6 +31,8 @@ export interface LineNow {
   readonly voicedAtMs: number;
   /** A function is being carried out, and the model waits for it. */
   readonly isToolOut: boolean;
+  /** The same, also for a connection that is gone: the caller waits, and the model could say something. */
+  readonly isWorkOut: boolean;
   /** The model has begun to say something and has not said that it was all. */
   readonly isHalfSaid: boolean;
 }
@@ -41,6 +45,8 @@ export class AnswerWatch {
   #waitsSinceMs: number | undefined;
   /** Since when the model owes an answer: it was asked last then. */
   #dueSinceMs: number | undefined;
+  /** Since when this connection's model has owed one. */
+  #owedSinceMs: number | undefined;
   /** It is surely a person who waits, not only sound. */
   #isSure = false;
   #nudgedAtMs: number | undefined;
@@ -62,6 +68,7 @@ export class AnswerWatch {
    * waited before, as when their words are understood later than said. */
   onDue(nowMs: number, waitsSinceMs = nowMs): void {
     this.#waitsSinceMs ??= waitsSinceMs;
+    this.#owedSinceMs ??= nowMs;
     this.#dueSinceMs = nowMs;
     this.#isSure = true;
     this.#isTurnEmpty = false;
@@ -93,6 +100,7 @@ export class AnswerWatch {
   /** Nobody waits for the model any more; also when it is away, for then it is asked when it is back. */
   #forget(): void {
     this.#waitsSinceMs = undefined;
+    this.#owedSinceMs = undefined;
     this.#dueSinceMs = undefined;
     this.#isSure = false;
     this.#nudgedAtMs = undefined;
@@ -115,8 +123,8 @@ export class AnswerWatch {
     if (!now.isSilent) return undefined;
     if (now.isToolOut) return this.#waitForTool(now);
     if (this.#dueSinceMs === undefined && now.isHalfSaid) this.onDue(now.heardAtMs);
-    if (this.#dueSinceMs === undefined) return undefined;
-    const step = this.#stepFor(now.nowMs, now.nowMs - Math.max(this.#dueSinceMs, now.voicedAtMs));
+    if (this.#dueSinceMs === undefined) return now.isWorkOut ? this.#waitForWork(now) : undefined;
+    const step = this.#stepFor(now.nowMs, this.#waitMs(now, this.#dueSinceMs));
     if (step !== undefined) return step;
     const silentSinceMs = Math.max(this.#waitsSinceMs ?? this.#dueSinceMs, now.voicedAtMs, now.heardAtMs);
     const silentMs = now.nowMs - silentSinceMs;
@@ -138,8 +146,19 @@ export class AnswerWatch {
     // The model cannot answer before it has the result.
     if (this.#dueSinceMs !== undefined) this.#dueSinceMs = now.nowMs;
     this.#nudgedAtMs = undefined;
-    const silentMs = now.nowMs - Math.max(now.heardAtMs, now.voicedAtMs);
-    return this.#holdAfter(silentMs, TOOL_HOLD_AGAIN_MS);
+    return this.#waitForWork(now);
+  }
+
+  #waitForWork({ nowMs, heardAtMs, voicedAtMs }: LineNow): WaitStep | undefined {
+    return this.#holdAfter(nowMs - Math.max(heardAtMs, voicedAtMs), TOOL_HOLD_AGAIN_MS);
+  }
+
+  /** How long the model has owed an answer: from the end of what the caller said, since it may wait for that. But not for ever, for
+   * they may ask again and again, and noise passes for a voice. */
+  #waitMs({ nowMs, voicedAtMs }: LineNow, dueSinceMs: number): number {
+    const owedMs = nowMs - (this.#owedSinceMs ?? dueSinceMs);
+    const isOverlong = owedMs >= WAIT_MAX_MS && nowMs - voicedAtMs >= WAIT_BREATH_MS;
+    return isOverlong ? owedMs : nowMs - Math.max(dueSinceMs, voicedAtMs);
   }
 
   #holdAfter(silentMs: number, againMs: number): WaitStep | undefined {
@@ -165,6 +184,7 @@ export class AnswerWatch {
     this.#heldTimes = 0;
     if (this.#stretchMs < VOICED_MIN_MS) return;
     this.#waitsSinceMs ??= nowMs;
+    this.#owedSinceMs ??= nowMs;
     this.#dueSinceMs ??= nowMs;
     if (this.#stretchMs >= VOICED_HOLD_MIN_MS) this.#isSure = true;
   }

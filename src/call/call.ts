@@ -6,6 +6,7 @@
 import type { CallOrder, CallTap, SocketTap, WebhookRequest } from '../call-tap.js';
 import type { CallView } from '../console/call-view.js';
 import { errorText } from '../errors.js';
+import type { Event } from '../event/event.js';
 import type { RunEvents } from '../event/run-events.js';
 import type { CallSid } from '../ids.js';
 import { MAILBOX_MAX, TICK_MS } from '../limits.js';
@@ -309,6 +310,7 @@ export class Call {
         return this.#conversation.onMark(event.name);
       case 'dtmf':
         this.#onCallerTurn();
+        this.#heard.pressed(event.digit);
         this.#conversation.onKey(keyPressed(event.digit));
         return this.#apply({ type: 'interrupted' }); // Who presses a key into a goodbye is still there.
       case 'typed':
@@ -388,10 +390,10 @@ export class Call {
   #lookAfterCaller(): void {
     if (!this.isLive) return;
     const { waits } = this.#conversation;
-    const isToolOut = this.#functionCalls.isCarryingOut;
-    const step = waits.step(isToolOut);
+    const { awaitsAnswer, isCarryingOut } = this.#functionCalls;
+    const step = waits.step({ isToolOut: awaitsAnswer, isWorkOut: isCarryingOut });
     if (step !== undefined) this.#effects.onWait(step);
-    if (waits.isPressing(isToolOut)) this.#timers.arm('wait', WAIT_LOOK_MS);
+    if (waits.isPressing(isCarryingOut)) this.#timers.arm('wait', WAIT_LOOK_MS);
   }
 
   // --- Line and model ----------------------------------------------------------------------------------------------
@@ -405,11 +407,19 @@ export class Call {
         liveSetup(agent, this.identity, {
           remembered,
           isWeb,
-          history: again === undefined ? history : this.#heard.events(again.since),
+          history: again === undefined ? history : this.#past(again.since),
           again,
         }),
       makeListener: (onClose) => liveListener(this, this.#conversation, onClose),
       openScope: () => ({ clock: this.#clock, tap: this.#tap?.modelConnecting() }),
+    });
+  }
+
+  /** What was said and done behind a position, as far as the model is not told of it otherwise. */
+  #past(since: number): Event[] {
+    return this.#heard.events(since, {
+      textOf: (msg) => this.#conversation.textOf(msg),
+      untold: this.#functionCalls.untold,
     });
   }
 

@@ -185,6 +185,7 @@ export class Conversation {
 
   /** Whoever has typed something by now is answered instead. */
   greet(greeting: string | undefined): void {
+    for (const text of this.waits.overtaken()) this.#texts.note(text);
     const typed = this.#texts.takeTyped();
     if (typed !== undefined) return this.ask(typed);
     if (this.#options.isContinued === true) return this.welcomeBack();
@@ -196,11 +197,8 @@ export class Conversation {
 
   /** The model is back behind an outage: whoever waits for it is not kept waiting, and nobody is greeted twice. */
   goOn(greeting: string | undefined): void {
-    const typed = this.#texts.takeTyped();
-    if (typed !== undefined) return this.ask([...this.waits.overtaken(), typed].join('\n'));
-    if (!this.awaitsGreeting) return this.#goOnIfDue();
-    for (const text of this.waits.overtaken()) this.#texts.note(text);
-    this.greet(greeting);
+    if (this.#texts.hasTyped || this.awaitsGreeting) this.greet(greeting);
+    else this.#goOnIfDue();
   }
 
   /** A model that was to say something and did not is asked once more. */
@@ -415,6 +413,10 @@ export class Conversation {
   activeAtMs(): number {
     if (this.#stream === undefined || !this.#playout.isSilent) return this.#clock.nowMs();
     return Math.max(this.callerActiveAtMs(), this.#otherActivityAtMs);
+  }
+
+  textOf(msg: string): string | undefined {
+    return this.#transcript.textOf(msg);
   }
 
   messages(): MessageView[] {

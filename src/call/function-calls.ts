@@ -147,6 +147,16 @@ export class FunctionCalls {
     this.#hold();
   }
 
+  /** The model waits for a result. */
+  get awaitsAnswer(): boolean {
+    return this.#calls.awaitsAnswer;
+  }
+
+  /** Function calls whose results it is still to be told in words. */
+  get untold(): ReadonlySet<string> {
+    return this.#updates.callIds;
+  }
+
   /** Something is being carried out that the caller waits for. */
   get isCarryingOut(): boolean {
     return this.#calls.isCarryingOut;
@@ -196,7 +206,9 @@ export class FunctionCalls {
       this.#interruptedAtMs = clock.nowMs();
       conversation.giveWay();
     }
-    conversation.tell(toldByTool(update.text));
+    // Who asked for something waits for what came of it; a report comes unasked.
+    if (update.callId === undefined) conversation.tell(toldByTool(update.text));
+    else conversation.ask(toldByTool(update.text));
     events.onUpdateTold();
   }
 

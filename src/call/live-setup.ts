@@ -37,7 +37,7 @@ export function liveSetup(
   const streaming = stopStreaming(agent);
   const resumptionHandle = again?.resumptionHandle;
   const before = saidBefore(history, {
-    isUnderWay: again !== undefined,
+    invocationId: again && ctx.invocationId,
     heading: resumptionHandle === undefined ? SAID_BEFORE : SAID_LAST,
   });
   const rules = [

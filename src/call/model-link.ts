@@ -255,11 +255,14 @@ export class ModelLink {
     const isRefused = error instanceof AppError && error.code === 'model_setup_refused';
     this.#connecting = undefined;
     if (this.#outage === undefined && isRefused) {
-      log.error({ callSid, ...whyOf(error) }, 'the model could not be reached');
+      log.error({ callSid, ...whyOf(error, false) }, 'the model could not be reached');
       return events.onFailed();
     }
     const outage = this.#outage ?? this.#beginOutage({ isFirst: true, tries: 1 });
-    log.warn({ callSid, ...whyOf(error), tries: outage.tries }, 'a connect to the model failed');
+    log.warn(
+      { callSid, ...whyOf(error, !outage.isFirst), tries: outage.tries },
+      'a connect to the model failed',
+    );
     if (outage.handle !== undefined) this.#resumption.onRefused(isRefused);
     // A session that cannot be resumed is no sign that a new one will not be taken.
     if (outage.handle !== undefined && isRefused) return this.#tryAfter(outage, 0);
@@ -330,19 +333,25 @@ export class ModelLink {
 
   #leave(reason: ReconnectReason): void {
     const { callSid, clock, log, events } = this.#options;
-    this.#stay();
     const model = this.#model;
+    // Whoever says goodbye stays; a call that goes on after all leaves at its next pause.
     if (model === undefined || !events.mayLeave()) return;
+    this.#stay();
+    const livedMs = clock.nowMs() - this.#readyAtMs;
     log.info(
-      { callSid, reason, ageMs: Math.round(clock.nowMs() - this.#readyAtMs) },
+      { callSid, reason, ageMs: Math.round(livedMs) },
       'the model’s connection is left for another one',
     );
+    this.#resumption.onLeft(livedMs);
     this.#model = undefined;
     this.#goneFor = reason;
     this.#former = model;
-    // First, so that nothing is said to it any more.
-    events.onGone({ left: true });
-    model.close();
+    try {
+      // First, so that nothing is said to it any more.
+      events.onGone({ left: true });
+    } finally {
+      model.close();
+    }
   }
 
   /** The connection is not to be left any more, or is gone already. */
@@ -353,9 +362,11 @@ export class ModelLink {
   }
 }
 
-/** What an operator needs to mend it: our code, and the provider's own words on the setup. */
-function whyOf(error: unknown): object {
+/** What an operator needs to mend it: our code, and the provider's own words on the setup, which may quote what was said where the
+ * setup holds it (`isPrivate`). */
+function whyOf(error: unknown, isPrivate: boolean): object {
   if (!(error instanceof AppError)) return { cause: errorText(error) };
   const reason = error instanceof ModelConnectError ? error.providerReason : '';
-  return { errorCode: error.code, cause: error.message, ...(reason === '' ? {} : { reason }) };
+  const told = reason === '' ? {} : isPrivate ? { pii: { reason } } : { reason };
+  return { errorCode: error.code, cause: error.message, ...told };
 }

@@ -75,6 +75,10 @@ export class ModelTexts {
     return this.#typed.length < EARLY_TEXTS_MAX;
   }
 
+  get hasTyped(): boolean {
+    return this.#typed.length > 0;
+  }
+
   typed(text: string): void {
     this.#typed.push(text);
   }

@@ -65,6 +65,11 @@ export class Resumption {
     if (this.#quickDeaths >= QUICK_DEATHS_POISON) this.drop();
   }
 
+  /** A connection was left that had lived so long. */
+  onLeft(livedMs: number): void {
+    if (livedMs >= QUICK_DEATH_MS) this.#quickDeaths = 0;
+  }
+
   get quickDeaths(): number {
     return this.#quickDeaths;
   }

@@ -14,10 +14,11 @@ import { LIVE_HISTORY_MAX_CHARS } from '../limits.js';
 import { END_CALL_DECLARATION } from '../tool/built-in-tools.js';
 import { called, said, SAID_BEFORE } from './line-texts.js';
 
-/** Undefined where there is nothing to tell. `isUnderWay`: a result that is missing is still to come. `heading` stands in front. */
+/** Undefined where there is nothing to tell. `invocationId`: of the run that goes on, whose
+ * missing results are still to come. `heading` stands in front. */
 export function saidBefore(
   events: readonly Event[],
-  { isUnderWay = false, heading = SAID_BEFORE }: { isUnderWay?: boolean; heading?: string } = {},
+  { invocationId, heading = SAID_BEFORE }: { invocationId?: string | undefined; heading?: string } = {},
 ): string | undefined {
   const responses = lastResponses(events);
   const lines = events.flatMap((event) => [
@@ -26,7 +27,12 @@ export function saidBefore(
       // That a conversation was ended says nothing in the one that follows.
       .filter(({ name }) => name !== END_CALL_DECLARATION.name)
       .map((call) =>
-        called(call.name, call.args ?? {}, responses.get(nameOf(event, call))?.response, isUnderWay),
+        called(
+          call.name,
+          call.args ?? {},
+          responses.get(nameOf(event, call))?.response,
+          event.invocationId === invocationId,
+        ),
       ),
   ]);
   return lines.length === 0 ? undefined : `${heading}\n${newest(lines).join('\n')}`;
@@ -58,5 +64,6 @@ function newest(lines: readonly string[]): readonly string[] {
   let chars = 0;
   let from = lines.length;
   while (from > 0 && (chars += (lines[from - 1]?.length ?? 0) + 1) <= LIVE_HISTORY_MAX_CHARS) from -= 1;
-  return lines.slice(from);
+  // One line that is too long for all of it is better than none.
+  return from < lines.length ? lines.slice(from) : [(lines.at(-1) ?? '').slice(-LIVE_HISTORY_MAX_CHARS)];
 }

@@ -12,6 +12,8 @@ import { TRANSCRIPT_MAX_CHARS } from '../limits.js';
 export interface HeardSource {
   /** What the caller has heard of it by now. */
   heardText(): string;
+  /** What they will have heard of it when it has been played, where all of it has been made. */
+  comingText(): string;
 }
 
 /** What becomes of each message. `before`: the message that a new one stands in front of, if not at the end. */
@@ -152,6 +154,13 @@ export class Transcript {
     const entry = this.#open('model', found < 0 ? this.#entries.length : found);
     this.#setText(entry, text);
     this.#seal(entry);
+  }
+
+  /** What a message has come to, or will with what is being played; undefined where that is nothing, or is not known. */
+  textOf(msg: string): string | undefined {
+    const entry = this.#entries.findLast((candidate) => candidate.msg === msg);
+    const text = (entry?.source?.comingText() ?? entry?.text ?? '').trim();
+    return text === '' ? undefined : text;
   }
 
   /** The messages by now, oldest first. */

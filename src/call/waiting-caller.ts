@@ -5,7 +5,7 @@
 import type { Playout } from '../audio/playout.js';
 import type { Clock } from '../clock.js';
 import type { AgentLeg } from './agent-leg.js';
-import { AnswerWatch, type WaitStep } from './answer-watch.js';
+import { AnswerWatch, type LineNow, type WaitStep } from './answer-watch.js';
 import type { CallerLeg } from './caller-leg.js';
 import { ModelReturn } from './model-return.js';
 import type { RecordedClips } from './recorded-clips.js';
@@ -100,8 +100,8 @@ export class WaitingCaller {
     if (this.hears) this.onHeard();
   }
 
-  /** What is to be done now. `isToolOut`: a function is being carried out. */
-  step(isToolOut: boolean): WaitStep | undefined {
+  /** What is to be done now. `isToolOut`: the model waits for a function's result; `isWorkOut`: the caller does. */
+  step({ isToolOut, isWorkOut }: Pick<LineNow, 'isToolOut' | 'isWorkOut'>): WaitStep | undefined {
     const { clock, caller, agent, isConnected } = this.#options;
     if (!isConnected()) return undefined;
     return this.#watch.look({
@@ -111,6 +111,7 @@ export class WaitingCaller {
       voicedMs: caller.voicedMs,
       voicedAtMs: caller.lastVoicedAtMs ?? Number.NEGATIVE_INFINITY,
       isToolOut,
+      isWorkOut,
       isHalfSaid: agent.isHalfSaid,
     });
   }

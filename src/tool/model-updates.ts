@@ -8,6 +8,8 @@ export interface ModelUpdate {
   /** Of what: a newer one of the same kind takes its place. Without it, it stands for itself. */
   readonly replaces?: string;
   readonly text: string;
+  /** Id of the function call whose result it tells. */
+  readonly callId?: string;
   /** Told at once, whoever speaks. */
   readonly interrupts: boolean;
 }
@@ -16,6 +18,11 @@ export class ModelUpdates {
   #waiting: ModelUpdate[] = [];
   get size(): number {
     return this.#waiting.length;
+  }
+
+  /** Function calls whose results wait to be told. */
+  get callIds(): ReadonlySet<string> {
+    return new Set(this.#waiting.flatMap(({ callId }) => callId ?? []));
   }
 
   /** A value keeps the place of the one that it takes the place of. Returns what is told to nobody, because too much waits. */

@@ -394,19 +394,19 @@ export class ToolCalls {
     this.#options.host.events.responded([{ id, name, response }], { actions, isLate: true });
     const what = isError(response) ? 'has ended now' : 'has been carried out after all';
     const text = `${name} was given up, but ${what}. Its result: ${JSON.stringify(response)}`;
-    this.#options.host.update({ text, interrupts: false });
+    this.#options.host.update({ text, callId: id, interrupts: false });
   }
 
   /** Who asked is gone; who is there now has to know all the same. */
-  #tellFormer({ name, response }: FunctionResponse): void {
+  #tellFormer({ id, name, response }: FunctionResponse): void {
     const text = `${name}, which was asked for before the connection was lost, has a result: ${JSON.stringify(response)}`;
-    this.#options.host.update({ text, interrupts: false });
+    this.#options.host.update({ text, callId: id, interrupts: false });
   }
 
   #settleLate(call: CallRef, outcome: CallOutcome, eventId: string | undefined): void {
     this.#tell(call, outcome, eventId);
     const text = `${call.name}, which was pending, has come to a result: ${JSON.stringify(outcome.response)}`;
-    this.#options.host.update({ text, interrupts: false });
+    this.#options.host.update({ text, callId: call.id, interrupts: false });
     if (outcome.endInvocation) this.#options.host.endInvocation();
   }
 

@@ -12,7 +12,7 @@ function told() {
   const heard = new HeardHistory();
   run.stream.listen(heard.hear);
   const lines = (since?: number): string[] =>
-    saidBefore(heard.events(since), { isUnderWay: true })?.split('\n').slice(1) ?? [];
+    saidBefore(heard.events(since), { invocationId: 'i1' })?.split('\n').slice(1) ?? [];
   return { run, heard, lines };
 }
 

@@ -26,7 +26,7 @@ describe('Transcript', () => {
 
   it('is bounded while a message of the agent in front stays open', () => {
     const transcript = new Transcript(DEAF);
-    transcript.openAgent({ heardText: () => 'Hello' }, TURN);
+    transcript.openAgent({ heardText: () => 'Hello', comingText: () => '' }, TURN);
     for (let times = 0; times < 50; times += 1) {
       transcript.addCaller(`${times} ${'w'.repeat(5_000)}`, undefined);
       transcript.addRecorded(`clip ${times}`);
@@ -39,7 +39,7 @@ describe('Transcript', () => {
     const transcript = new Transcript(DEAF);
     transcript.addCaller('first', undefined);
     for (let times = 0; times < 10; times += 1) {
-      const msg = transcript.openAgent({ heardText: () => '' }, TURN);
+      const msg = transcript.openAgent({ heardText: () => '', comingText: () => '' }, TURN);
       transcript.closeAgent(msg, {
         text: ' '.repeat(TRANSCRIPT_MAX_CHARS / 2),
         interrupted: true,
@@ -65,7 +65,8 @@ describe('Transcript', () => {
         for (const each of steps) {
           if (each.kind === 'caller') transcript.addCaller(each.text, each.inFront ? open : undefined);
           else if (each.kind === 'clip') transcript.addRecorded(each.text);
-          else if (each.kind === 'open') last = open = transcript.openAgent({ heardText: () => '' }, TURN);
+          else if (each.kind === 'open')
+            last = open = transcript.openAgent({ heardText: () => '', comingText: () => '' }, TURN);
           else if (open !== undefined && each.kind === 'close') {
             transcript.closeAgent(open, { text: each.text, interrupted: false, outcome: 'done' });
             open = undefined;

@@ -161,6 +161,11 @@ class RandomCall {
     const { callSid, answer } = rig.ring();
     this.callSid = callSid;
     models.heard = () => heardOf(this);
+    // Late words may have joined what was said to its end.
+    models.isWhole = (text) => {
+      const from = this.spoken.indexOf(text);
+      return from >= 0 && [...this.#ends].some((end) => end > from && end <= from + text.length);
+    };
     this.#stream = rig.open(callSid, answer);
   }
 
@@ -288,6 +293,7 @@ class RandomCall {
     switch (next) {
       case 'modelSays':
         this.#say(model, 8);
+        this.#ends.add(this.spoken.trimEnd().length);
         listener.onGenerationComplete();
         return listener.onTurnComplete(undefined);
       case 'modelBegins':
@@ -307,8 +313,10 @@ class RandomCall {
       case 'interrupted':
         return listener.onInterrupted();
       case 'turnComplete':
+        this.#ends.add(this.spoken.trimEnd().length);
         return listener.onTurnComplete(undefined);
       case 'generationComplete':
+        this.#ends.add(this.spoken.trimEnd().length);
         return listener.onGenerationComplete();
       case 'callerWords':
         return listener.onInputTranscription('word ');
@@ -344,6 +352,9 @@ class RandomCall {
       this.#sayWords(model, 2);
     }
   }
+
+  /** Where generations ended in all that was spoken. */
+  readonly #ends = new Set<number>();
 
   #sayWords(model: FakeModel, count: number): void {
     const fragment = Array.from({ length: count }, () => `w${(this.#words += 1)} `).join('');

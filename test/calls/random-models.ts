@@ -124,6 +124,8 @@ export class RandomModels {
   #connecting = 0;
   /** What the caller has heard of the agent by now. */
   heard: () => readonly string[] = () => [];
+  /** Whether these words were said up to the end of a generation. */
+  isWhole: (text: string) => boolean = () => false;
 
   constructor(options: RandomModelsOptions) {
     this.#options = options;
@@ -213,7 +215,9 @@ export class RandomModels {
       ([, text = '']) => JSON.parse(text) as string,
     );
     const heard = this.heard();
-    for (const text of told) this.rule(heard.includes(text.trim()), `told, though not heard: ${text}`);
+    // What has been made to its end is being played: of one that is cut the model is told afterwards.
+    for (const text of told.map((each) => each.trim()))
+      this.rule(heard.includes(text) || this.isWhole(text), `told, though not heard: ${text}`);
     this.rule(resumptionHandle === undefined || this.#handles.has(resumptionHandle), 'an unknown handle');
   }
 }

@@ -250,8 +250,12 @@ describe('a function that is slow', () => {
       await rig.advance(1_500);
       expect(newest().setup.instruction).toContain('still being carried out');
       expect(lost).toEqual([]);
+      newest().say('I am back, and still looking.', 500);
+      await rig.advance(1_500);
       finished.pop()!({ status: 'found' });
       await rig.turns();
+      await rig.advance(1_000);
+      newest().say('It is found.', 500);
       await rig.advance(10_000);
       const told = newest().texts.filter((text) => text.includes('"status":"found"'));
       expect(told).toHaveLength(1);
@@ -371,6 +375,16 @@ describe('a model that says nothing', () => {
     await rig.advance(20_000);
     expect(newest()).toBe(model);
     expect(model.texts.filter((text) => text.includes('hears nothing'))).toHaveLength(1);
+  });
+
+  it('is left however often the caller asks', async () => {
+    const { rig, stream, model, newest } = await resumable();
+    for (let time = 0; time < 12 && newest() === model; time += 1) {
+      await rig.speak(stream, 600);
+      await rig.frames(stream, 3_000);
+    }
+    expect(model.texts.at(-1)).toContain('hears nothing');
+    expect(newest()).not.toBe(model);
   });
 
   it('to that either is left for a new session, and at last the caller hears an apology', async () => {
