@@ -80,6 +80,12 @@ export class AnswerWatch {
     this.#heldTimes = 0;
   }
 
+  /** The model calls a function: it is at work, and owes its answer from now on. How often it may is bounded elsewhere. */
+  onToolCall(nowMs: number): void {
+    if (this.#owedSinceMs !== undefined) this.#owedSinceMs = nowMs;
+    this.#nudgedAtMs = undefined;
+  }
+
   /** The model has ended its turn without a word: nothing will come by itself. Some such turns are meant (a model need not answer
    * everything it hears), so that it is not asked at once. */
   onEmptyTurn(): void {

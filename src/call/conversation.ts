@@ -352,6 +352,7 @@ export class Conversation {
   /** `isAwaited`: the model is given a result, and will have something to say about it. */
   onToolCall(isAwaited: boolean): void {
     this.#otherActivityAtMs = this.#clock.nowMs();
+    this.waits.onToolCall();
     this.#agent.onToolCall(isAwaited);
   }
 

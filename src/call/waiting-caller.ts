@@ -55,6 +55,10 @@ export class WaitingCaller {
     this.#watch.onDue(this.#options.clock.nowMs());
   }
 
+  onToolCall(): void {
+    this.#watch.onToolCall(this.#options.clock.nowMs());
+  }
+
   /** The caller has pressed a key or typed something. */
   onCallerAsks(): void {
     this.#watch.onCallerAsks(this.#options.clock.nowMs());
