@@ -14,7 +14,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    // Whole calls in real time are two fifths of the time, and CI has played them on this Node line already where it says so.
+    // Whole calls in real time are two fifths of the time: CI plays them on two Node lines of three, and says so here.
     exclude: [...configDefaults.exclude, ...(process.env['SKIP_DECISIVE'] ? ['test/decisive/**'] : [])],
     setupFiles: ['./test/fuzz/one-seed.ts'],
     testTimeout: 20_000,
