@@ -172,6 +172,7 @@ function makeConversation(
     greetingProtectionMs: deps.greetingProtectionMs,
     run,
     isContinued: history.length > 0,
+    isLive: () => host.isLive(),
     tee,
     events: {
       onAgentSpeaks: () => host.post({ type: 'agentSpeaks' }),

@@ -185,9 +185,11 @@ export class Call {
 
   /** It is over here, or as good as, and the caller is still on the line and was told nothing: another server may go on. */
   get leavesCaller(): boolean {
-    if (this.#line.firstOpenedAtMs === undefined || this.identity.callDirection === 'web') return false;
+    // One that was taken over was under way before its first stream here.
+    const isUnderWay = this.#line.firstOpenedAtMs !== undefined || (this.#options.history ?? []).length > 0;
+    if (!isUnderWay || this.identity.callDirection === 'web') return false;
     const reason = decidedReason(this.#state);
-    if (reason === 'carrier_lost') return true;
+    if (reason === 'carrier_lost' || reason === 'no_stream') return true;
     return reason === 'server_draining' && !this.#line.wasCut && !this.#conversation.wasExplained;
   }
 

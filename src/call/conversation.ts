@@ -42,6 +42,7 @@ export interface ConversationOptions {
   /** Something was said in this session before: nobody is greeted as a stranger. */
   readonly isContinued?: boolean;
   readonly events: ConversationEvents;
+  readonly isLive: () => boolean;
   /** Who else hears the caller. */
   readonly tee: SoundTee;
 }
@@ -109,7 +110,7 @@ export class Conversation {
       agent: this.#agent,
       caller: this.#caller,
       clips: this.#clips,
-      isConnected: () => this.#stream !== undefined && this.#texts.isConnected,
+      isConnected: () => options.isLive() && this.#stream !== undefined && this.#texts.isConnected,
       giveWay: () => this.giveWay(),
     });
     this.#turns = new TurnClock({
@@ -323,9 +324,8 @@ export class Conversation {
     if (cutsIn) {
       this.#agent.interrupt(false);
       this.#clips.forget();
-    }
-    if (cutsIn) this.waits.onDue();
-    else this.waits.onWords();
+      this.waits.onDue();
+    } else this.waits.onWords();
     if (isNew) this.#agent.endFollowUp();
     this.#agent.onCallerTurn();
     this.#transcript.addCaller(fragment, isNew ? undefined : answering);

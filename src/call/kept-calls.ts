@@ -50,11 +50,19 @@ export type TakeUp =
   /** The store failed or took too long. */
   | { readonly kind: 'failed' };
 
+interface Taking {
+  readonly outcome: Promise<TakeUp>;
+  /** Who has not given up on it. */
+  waiting: number;
+}
+
 export class KeptCalls {
   readonly #options: KeptCallsOptions;
   readonly #owner = newId();
   /** Calls whose record is this server's to end, each with what is being written about it. */
   readonly #writes = new Map<string, Promise<void>>();
+  /** Calls that are being taken up; who asks again while the store takes long waits for the same. */
+  readonly #taking = new Map<string, Taking>();
   #isClosed = false;
 
   constructor(options: KeptCallsOptions) {
@@ -97,19 +105,21 @@ export class KeptCalls {
     const { clock, log } = this.#options;
     return new Promise((resolve) => {
       let isGivenUp = false;
+      const taking = this.#taking.get(callSid) ?? this.#begin(callSid, knows);
+      taking.waiting += 1;
       const fail = (cause: string): void => {
         log.error({ callSid, cause }, 'a call that came back could not be looked up in the store');
         resolve({ kind: 'failed' });
       };
       const timer = clock.setTimer(CALL_TAKE_UP_MAX_MS, () => {
         isGivenUp = true;
+        taking.waiting -= 1;
         fail('the database took too long');
       });
-      this.#take(callSid, knows).then(
+      taking.outcome.then(
         (outcome) => {
           timer.cancel();
           if (!isGivenUp) resolve(outcome);
-          else if (outcome.kind === 'taken') this.giveBack(outcome.record);
         },
         (error: unknown) => {
           timer.cancel();
@@ -132,6 +142,20 @@ export class KeptCalls {
   /** What fails from now on is not tried again. */
   close(): void {
     this.#isClosed = true;
+  }
+
+  /** What was taken up when nobody waits for it any more is given back. */
+  #begin(callSid: CallSid, knows: (appName: string) => boolean): Taking {
+    const outcome = this.#take(callSid, knows).finally(() => this.#taking.delete(callSid));
+    const taking: Taking = { outcome, waiting: 0 };
+    this.#taking.set(callSid, taking);
+    outcome.then(
+      (taken) => {
+        if (taking.waiting === 0 && taken.kind === 'taken') this.giveBack(taken.record);
+      },
+      () => {}, // Told by whoever waits.
+    );
+    return taking;
   }
 
   async #take(callSid: CallSid, knows: (appName: string) => boolean): Promise<TakeUp> {

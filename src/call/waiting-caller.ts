@@ -16,7 +16,7 @@ export interface WaitingCallerOptions {
   readonly agent: Pick<AgentLeg, 'isAudible' | 'isHalfSaid' | 'isShown' | 'current'>;
   readonly caller: Pick<CallerLeg, 'voicedMs' | 'lastVoicedAtMs'>;
   readonly clips: RecordedClips;
-  /** There are a line and a model. */
+  /** There are a line and a model, and nobody is saying goodbye. */
   readonly isConnected: () => boolean;
   /** What is being played is cut. */
   readonly giveWay: () => void;

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Disconnect } from '../../src/agent/agent.js';
 import { HeldTool, desk, linesOf } from '../support/probe-agents.js';
 import { LinkedCall } from '../support/linked-call.js';
+import { passWhile } from '../support/pass-while.js';
 import type { ScriptedConnection } from '../support/scripted-gemini.js';
 import { ServerProcess } from '../support/server-process.js';
 import { heardMs, says, Stage } from '../support/stage.js';
@@ -161,7 +162,7 @@ describe('script 6: a connection that is cut while a function takes a second', (
     // It is told once.
     expect(begun.told.flat().join('\n').match(/4711/g)).toHaveLength(1);
     expect(hooks.map(({ code }) => code)).toEqual([1006]);
-    const lines = linesOf(await begun.passWhile(begun.stage.events(begun.phone.callSid)));
+    const lines = linesOf(await passWhile(begun.clock, begun.stage.events(begun.phone.callSid)));
     expect(lines.filter((line) => line.startsWith('call') || line.startsWith('response'))).toEqual([
       'call c1',
       'response c1',
@@ -208,7 +209,7 @@ describe('script 6: a connection that is cut while a function takes a second', (
       expect(instruction).toContain('it is still being carried out');
       await letsTheFunctionEnd(own, call);
       expect(call.handles).toEqual([undefined, 'h1', undefined]);
-      const told = JSON.stringify(await call.passWhile(call.stage.events(call.phone.callSid)));
+      const told = JSON.stringify(await passWhile(call.clock, call.stage.events(call.phone.callSid)));
       const words = [...instruction.matchAll(/word\d+/g)].map(([word]) => word);
       expect(words.length).toBeLessThan(6);
       for (const word of words) expect(told).toContain(word);

@@ -12,7 +12,7 @@ import { desk, GREETING } from './probe-agents.js';
 import { reconnectsOf } from './reconnects.js';
 import type { ScriptedConnection } from './scripted-gemini.js';
 import { says, Stage } from './stage.js';
-import { pause } from './wait-until.js';
+import { passWhile } from './pass-while.js';
 
 /** What a message needs from one end of loopback to the other and on: each of them a turn of the event loop. */
 const SETTLED_TURNS = 6;
@@ -118,7 +118,10 @@ export class LinkedCall {
   /** The call is over, and nothing is left of it: neither in the server nor at the model. */
   async hangUp({ mostOpen = 1 } = {}): Promise<void> {
     this.phone.hangUp();
-    await this.passWhile(Promise.all([this.over, this.stage.ended(this.phone.callSid), this.stage.idle()]));
+    await passWhile(
+      this.clock,
+      Promise.all([this.over, this.stage.ended(this.phone.callSid), this.stage.idle()]),
+    );
     assert(
       this.models.every(({ isClosed }) => isClosed),
       'every connection is closed',
@@ -127,19 +130,7 @@ export class LinkedCall {
   }
 
   async close(): Promise<void> {
-    await this.passWhile(this.stage.close());
-  }
-
-  /** What waits for the clock and what waits for a socket, until both are done. */
-  async passWhile<T>(work: Promise<T>): Promise<T> {
-    const progress = { isDone: false };
-    const done = work.finally(() => (progress.isDone = true));
-    done.catch(() => {});
-    while (!progress.isDone) {
-      this.clock.advance(FRAME_MS);
-      await pause(1);
-    }
-    return done;
+    await passWhile(this.clock, this.stage.close());
   }
 
   async #step(): Promise<void> {

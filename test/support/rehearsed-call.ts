@@ -21,6 +21,7 @@ import { answerPcm } from '../soak/model-sound.js';
 import { reconnectsOf } from './reconnects.js';
 import { Stage } from './stage.js';
 import { pause, waitUntil } from './wait-until.js';
+import { passWhile } from './pass-while.js';
 
 const FOLDER = join(PACKAGE_ROOT, 'fixtures', 'agents', 'faults');
 const GREETING = 'Hello, this is a rehearsal of a fault.';
@@ -154,23 +155,12 @@ export class RehearsedCall {
   async hangUp(): Promise<void> {
     this.phone.hangUp();
     const ended = Promise.all([this.over, this.stage.ended(this.phone.callSid), this.stage.idle()]);
-    await this.#passWhile(ended);
+    await passWhile(this.clock, ended);
     await waitUntil('no connection at the model', () => this.service.connections === 0);
   }
 
   async close(): Promise<void> {
-    await this.#passWhile(this.stage.close());
-    await this.#passWhile(this.service.close());
-  }
-
-  async #passWhile(work: Promise<unknown>): Promise<void> {
-    const progress = { isDone: false };
-    const done = work.finally(() => (progress.isDone = true));
-    done.catch(() => {});
-    while (!progress.isDone) {
-      this.clock.advance(FRAME_MS);
-      await pause(1);
-    }
-    await done;
+    await passWhile(this.clock, this.stage.close());
+    await passWhile(this.clock, this.service.close());
   }
 }

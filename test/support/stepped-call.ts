@@ -11,6 +11,7 @@ import { answerTo } from './probe-agents.js';
 import type { JsonObject, ScriptedConnection } from './scripted-gemini.js';
 import { says, Stage } from './stage.js';
 import { pause } from './wait-until.js';
+import { passWhile } from './pass-while.js';
 
 /** What a message needs from one end of loopback to the other and on: each of them a turn of the event loop. */
 const SETTLED_TURNS = 6;
@@ -114,21 +115,13 @@ export class SteppedCall {
   /** The call is over, and nothing is left of it. */
   async hangUp(): Promise<void> {
     this.phone.hangUp();
-    await this.#goOnUntil(Promise.all([this.over, this.stage.ended(this.phone.callSid), this.stage.idle()]));
+    await passWhile(
+      this.clock,
+      Promise.all([this.over, this.stage.ended(this.phone.callSid), this.stage.idle()]),
+    );
   }
 
   async close(): Promise<void> {
-    await this.#goOnUntil(this.stage.close());
-  }
-
-  /** What waits for the clock and what waits for a socket, until both are done. */
-  async #goOnUntil(work: Promise<unknown>): Promise<void> {
-    const progress = { isDone: false };
-    const done = work.finally(() => (progress.isDone = true));
-    while (!progress.isDone) {
-      this.clock.advance(FRAME_MS);
-      await pause(1);
-    }
-    await done;
+    await passWhile(this.clock, this.stage.close());
   }
 }
