@@ -245,6 +245,41 @@ describe('a call that comes back', () => {
     },
   );
 
+  it.each(['claim', 'history'])(
+    'and asks again while the store still takes long (%s) is taken up once, and stays taken up',
+    async (slow) => {
+      const callSid = await lostWithItsServer();
+      const rig = server();
+      let go: () => void = () => {};
+      const stuck = new Promise<void>((resolve) => (go = resolve));
+      shared.before = (what) => (what === slow ? stuck : Promise.resolve());
+      const first = Promise.resolve(rig.calls.onAfter(callSid, SOME_REQUEST));
+      await rig.advance(CALL_TAKE_UP_MAX_MS);
+      expect(await first).toEqual({ kind: 'hold' });
+      const second = Promise.resolve(rig.calls.onAfter(callSid, SOME_REQUEST));
+      await rig.turns();
+      go();
+      await rig.turns();
+      const answer = await second;
+      expect(answer.kind).toBe('stream');
+      await rig.settle();
+      rig.open(callSid, answer);
+      await rig.turns();
+      expect(recordOf(callSid).ended).toBeUndefined();
+    },
+  );
+
+  it('and opens no stream at the server that took it up may go on at another one', async () => {
+    const callSid = await lostWithItsServer();
+    const rig = server();
+    expect((await rig.afterElsewhere(callSid)).kind).toBe('stream');
+    await rig.advance(11_000);
+    await rig.turns();
+    expect(rig.view(callSid).endReason).toBe('no_stream');
+    expect(recordOf(callSid).ended).toMatchObject({ mayReturn: true });
+    expect((await server().afterElsewhere(callSid)).kind).toBe('stream');
+  });
+
   it('and whose history cannot be read is asked for patience, and may go on elsewhere', async () => {
     const callSid = await lostWithItsServer();
     const rig = server();
